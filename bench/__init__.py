@@ -1,0 +1,1 @@
+"""Benchmarks: `fdglm bench` and the scripts that made the committed figures."""

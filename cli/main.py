@@ -1,0 +1,91 @@
+"""The entry point: a group whose commands are imported only when they are called.
+
+`fdglm --help`, `--version` and usage errors must answer at once, so nothing heavy is imported here: the help texts of
+the commands are a table.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+import click
+
+from fdglm_fast import __version__
+from fdglm_fast.errors import FdglmError
+
+COMMANDS = {
+    "generate": "Write a synthetic problem.",
+    "info": "What a problem file holds, and what a solve of it would need.",
+    "graph": "A network: degrees, spectrum, bounds, drawing.",
+    "solve": "Fit a model whose features are split among the agents of a network.",
+    "predict": "Predictions of a result for the samples of a file.",
+    "warmup": "Compile the kernels now, so that later commands start at once.",
+}
+
+
+class LazyGroup(click.Group):
+    """Loads `fdglm_cli.NAME` when NAME is called."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        command = importlib.import_module(f"fdglm_cli.{name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        from fdglm_fast.errors import unknown_name
+
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            raise click.UsageError(str(unknown_name("command", args[0], COMMANDS)), context)
+        return super().resolve_command(context, args)
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="fdglm")
+def main() -> None:
+    """Generalized linear models whose features are split among the agents of a network.
+
+    Exit codes: 0 done; 2 wrong usage; 3 bad data or graph; 4 stopped before the tolerance asked for; 5 numerical
+    breakdown; 130 interrupted.
+    """
+
+
+def run() -> None:
+    """Run the command line; every error that has a sentence ends as that sentence and an exit code."""
+    try:
+        code = main.main(standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        code = stop.exit_code
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("fdglm: interrupted", err=True)
+        code = 130
+    except FdglmError as error:
+        click.echo(f"fdglm: error: {error}", err=True)
+        code = error.exit_code
+    except BrokenPipeError:
+        # The reader of our output has gone; nobody is left to be told.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 141
+    except MemoryError:
+        click.echo("fdglm: error: there is not enough memory.", err=True)
+        code = 3
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+if __name__ == "__main__":
+    run()

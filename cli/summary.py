@@ -1,0 +1,78 @@
+"""The table at the end of a solve."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def print_summary(report: dict[str, Any]) -> None:
+    """What was solved, how it ended and how long it took."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE, show_header=False, pad_edge=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for name, text in _rows(report):
+        table.add_row(name, text)
+    Console(highlight=False, markup=False, soft_wrap=False).print(table)
+
+
+def _rows(report: dict[str, Any]) -> list[tuple[str, str]]:
+    data, graph, steps, times = report["data"], report["graph"], report["steps"], report["time"]
+    rows = [("data", f"{_safe(data['path'])}: {data['n']} samples x {data['d']} features, {data['dtype']}")]
+    if report["compressed"]:
+        rows.append(("compressed", f"to the triangular factor of [X y], {data['d'] + 1} rows"))
+    penalty = report["penalty"] + (f", weight {report['reg']:g}" if report["reg"] else "")
+    rows.append(("model", f"{report['loss']} loss, penalty {penalty}"))
+    if report["agents"] == 1:
+        rows.append(("agents", "1"))
+    else:
+        shape = f"{graph['edges']} edges, largest degree {graph['max_degree']}"
+        spectrum = f"||L|| {graph['laplacian_norm']:.6g}, spectral gap {graph['spectral_gap']:.6g}"
+        again = f", drawn again {graph['attempt']} times" if graph["attempt"] else ""
+        rows.append(("agents", f"{report['agents']} on {_safe(graph['spec'])}{again}: {shape}, {spectrum}"))
+    rows.append(("steps", f"{steps['rule']}: sigma {steps['sigma']:.6g}, tau {steps['tau']:.6g}"))
+    radius = f"R {steps['R']:.6g} ({steps['sources'].get('R')})"
+    rows.append(("", f"chi {steps['chi']:.6g}, {radius}"))
+    rows.append(("ended", f"{report['stop_reason']} after {report['iterations']} iterations"))
+    rows += _measurements(report)
+    rows.append(
+        (
+            "time",
+            f"{times['iterate']:.3g} s, {times['per_iteration_ms']:.4g} ms an iteration, {report['threads']} threads",
+        )
+    )
+    rest = ", ".join(f"{name} {times[name]:.2g} s" for name in ("load", "setup", "compile", "reference") if times[name])
+    return [*rows, ("", rest)]
+
+
+def _measurements(report: dict[str, Any]) -> list[tuple[str, str]]:
+    def pair(name: str) -> str:
+        found = report[name]
+        return f"average {_number(found['average'])}, last {_number(found['last'])}"
+
+    best = report["objective"]["reference"]
+    rows = [("objective", pair("objective") + (f", reference {_number(best)}" if best is not None else ""))]
+    if report["relative_error"]["average"] is not None:
+        rows.append(("relative error", pair("relative_error")))
+    rows.append(("residual", pair("residual")))
+    if report["duality_gap"]["average"] is not None:
+        rows.append(("duality gap", pair("duality_gap")))
+    rows.append(("better", f"the {report['better']} has the smaller objective"))
+    if report["bound"] is not None:
+        rows.append(("theorem", f"guarantees a gap of {report['bound']:.6g} for the average"))
+    else:
+        rows.append(("theorem", f"no bound: {report['bound_why_not']}"))
+    return rows
+
+
+def _number(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.10g}"
+
+
+def _safe(text: str) -> str:
+    from fdglm_fast.files import printable
+
+    return printable(text)

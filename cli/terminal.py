@@ -1,0 +1,101 @@
+"""What a person sees while waiting: lines, bars, and how Ctrl-C ends a run. Everything goes to standard error."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from fdglm_fast.evaluate import Point
+
+
+def say(line: str) -> None:
+    click.echo(f"fdglm: {line}", err=True)
+
+
+@contextmanager
+def stop_signals() -> Iterator[Callable[[], bool]]:
+    """Yields a question: has Ctrl-C or SIGTERM asked to stop? The second signal stops at once."""
+    asked = False
+
+    def first(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        if asked:
+            raise KeyboardInterrupt
+        asked = True
+
+    before = {number: signal.signal(number, first) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class Bars:
+    """Progress bars for loading and iterating; silent unless standard error is a terminal."""
+
+    def __init__(self, wanted: bool, iterations: int) -> None:
+        self._iterations = iterations
+        self._bar: Any = None
+        self._tasks: dict[str, Any] = {}
+        self._point: Point | None = None
+        if wanted and sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+            self._bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[note]}"),
+                TimeRemainingColumn(),
+                console=Console(stderr=True),
+                transient=True,
+            )
+
+    def __enter__(self) -> Bars:
+        if self._bar:
+            self._bar.start()
+        return self
+
+    def __exit__(self, *ignored: object) -> None:
+        if self._bar:
+            self._bar.stop()
+
+    @property
+    def active(self) -> bool:
+        return self._bar is not None
+
+    def say(self, line: str) -> None:
+        if self._bar:
+            self._bar.console.print(f"fdglm: {line}", style="dim", highlight=False, markup=False)
+        else:
+            say(line)
+
+    def loading(self, done: int, total: int) -> None:
+        self._update("rows loaded", done, total, "")
+
+    def iterating(self, done: int, point: Point | None) -> None:
+        self._point = point or self._point
+        note = ""
+        if self._point:
+            note = f"objective {self._point.objective:.6g}  residual {self._point.residual:.2e}"
+        task = self._tasks.get("iterations")
+        speed = self._bar.tasks[task].speed if self._bar and task is not None else None
+        if speed:
+            note += f"  {speed:.0f}/s"
+        self._update("iterations", done, self._iterations, note)
+
+    def _update(self, name: str, done: int, total: int, note: str) -> None:
+        if not self._bar:
+            return
+        if name not in self._tasks:
+            self._tasks[name] = self._bar.add_task(name, total=total, note=note)
+        self._bar.update(self._tasks[name], completed=done, note=note)

@@ -1,0 +1,134 @@
+"""The shared-memory engine: the state of all agents in one process, advanced by the fused kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from fdglm_fast.errors import UsageError, unknown_name
+from fdglm_fast.kernels.arrays import State, Steps, aligned_zeros, group_count, most_threads
+from fdglm_fast.neighbours import plan_neighbours
+from fdglm_fast.network import Network
+from fdglm_fast.problem import Problem
+from fdglm_fast.steps import StepSizes
+
+SCHEDULES = ("auto", "agents", "tiles")
+SCRATCH_BYTES = 4 << 20  # what the agents schedule may use for u: more tiles at a time, but still in cache
+BYTES_A_THREAD = 1 << 20  # of an iteration: below it a second thread is not worth waking
+Array = npt.NDArray[np.float64]
+
+
+def set_threads(threads: int | None, work: int) -> int:
+    """Use that many threads and say how many they are; by default all, but no more than `work` bytes keep busy.
+
+    Waking a thread costs more than a small problem's iteration does, above all on a machine that others use too.
+    """
+    import numba
+
+    most = most_threads()
+    if threads is not None and not 1 <= threads <= most:
+        raise UsageError(f"--threads must be from 1 to {most} on this machine, not {threads}.")
+    chosen = threads or max(1, min(most, work // BYTES_A_THREAD))
+    numba.set_num_threads(chosen)
+    return chosen
+
+
+def bytes_per_iteration(problem: Problem) -> int:
+    """What an iteration moves: X read once, lambda and v read and written, itemsize (n d + 4 n m)."""
+    m = problem.agents if problem.agents > 1 else 0
+    return int(problem.dtype.itemsize * problem.tiles.rows * (problem.d + 4 * m))
+
+
+def choose_schedule(schedule: str, agents: int, groups: int, threads: int) -> str:
+    """auto: tiles, unless there are too few groups of tiles to keep every thread busy and enough agents that do."""
+    if schedule not in SCHEDULES:
+        raise unknown_name("schedule", schedule, SCHEDULES)
+    if schedule != "auto":
+        return schedule
+    return "agents" if groups < threads <= agents else "tiles"
+
+
+class Engine:
+    """All agents' state after `iteration` iterations; theta in agent order."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        network: Network,
+        steps: StepSizes,
+        *,
+        schedule: str = "auto",
+        threads: int = 1,
+    ) -> None:
+        from fdglm_fast.kernels.iterate import iterate_agents, iterate_tiles
+
+        self.problem, self.iteration, self.threads = problem, 0, threads
+        tiles, d = problem.tiles.X.shape[0], problem.d
+        groups = group_count(tiles)
+        self.schedule = choose_schedule(schedule, problem.agents, groups, threads)
+        self._kernel = iterate_tiles if self.schedule == "tiles" else iterate_agents
+        self._plan = plan_neighbours(network, problem.dtype)
+        self._model = problem.model()
+        scalar = problem.dtype.type
+        t = steps.tau / problem.n
+        self._steps = Steps(
+            steps.tau,
+            scalar(t * self._plan.scale**2),
+            np.full(problem.agents, steps.sigma / problem.n, problem.dtype),
+        )
+        self.state = self._allocate(tiles, d, groups)
+
+    def _allocate(self, tiles: int, d: int, groups: int) -> State:
+        problem, dtype = self.problem, self.problem.dtype
+        m, B = problem.agents, problem.tiles.X.shape[2]
+        sums = len(self._plan.near.part_start) - 1
+        most = most_threads()
+        slots = most
+        if self.schedule == "agents":
+            row = B * dtype.itemsize * (m + sums)
+            slots = min(tiles, max(1, SCRATCH_BYTES // row))
+        several = m if m > 1 else 0
+        return State(
+            theta=np.zeros(d),
+            theta_sum=np.zeros(d),
+            g=np.zeros(d),
+            v=aligned_zeros((tiles, several, B), dtype),
+            lam=aligned_zeros((tiles, m, B), dtype),
+            lam_sum=aligned_zeros((tiles, B), np.float64),
+            w=aligned_zeros((d,), dtype),
+            partial=aligned_zeros((groups, d), np.float64),
+            u=aligned_zeros((slots, several, B), dtype),
+            pool=aligned_zeros((slots, sums, B), dtype),
+            line=aligned_zeros((most, 1, B), dtype),
+        )
+
+    def advance(self, count: int) -> None:
+        """`count` iterations of all agents."""
+        self._kernel(
+            count,
+            self.problem.tiles,
+            self.problem.partition.offsets,
+            self._plan.near,
+            self._model,
+            self._steps,
+            self.state,
+        )
+        self.iteration += count
+
+    @property
+    def last(self) -> Array:
+        """theta_t, a copy."""
+        return np.array(self.state.theta)
+
+    @property
+    def average(self) -> Array:
+        """The ergodic average (theta_1 + ... + theta_t)/t."""
+        return np.asarray(self.state.theta_sum / max(self.iteration, 1))
+
+    def duals(self) -> list[Array]:
+        """Agent 1's lambda: its average and its last value, in tiles."""
+        return [self.state.lam_sum / max(self.iteration, 1), self.state.lam[:, 0].astype(np.float64)]
+
+    def is_finite(self) -> bool:
+        """Whether the iterates are numbers. A lambda that is not spoils theta in the next iteration."""
+        return bool(np.isfinite(self.state.theta_sum.sum()) and np.isfinite(self.state.g.sum()))

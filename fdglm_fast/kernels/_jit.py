@@ -1,0 +1,68 @@
+"""The one place that knows how kernels are compiled and where the machine code is cached.
+
+Numba keys its cache by the file of the decorated function alone, so an edit in an imported file would go
+unnoticed: the cache folder carries a hash of all sources that kernels are made of instead. The folder is set only while
+our own decorators run, so that other packages in the process keep theirs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numba
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# No fast-math flag at all. Whether a product is contracted into the sum that follows, or a quotient turned into a
+# product, would depend on what surrounds an inlined routine, and two kernels would differ in their last bits. The
+# loops that need freedom to be fast write their order out (see `lanes.py`).
+FASTMATH = False
+
+# Numba's settings are made at import; the type checker does not see them.
+_SETTINGS: Any = numba.config
+
+
+def source_hash() -> str:
+    """A hash of the sources that compiled code is made of, and of Numba's version."""
+    digest = hashlib.sha256(numba.__version__.encode())
+    package = Path(__file__).resolve().parent.parent
+    codes = [package / "losses.py", package / "penalties.py", package / "reference" / "pointwise.py"]
+    for path in sorted([*package.glob("kernels/*.py"), *codes]):
+        digest.update(path.relative_to(package).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def cache_folder() -> Path:
+    """Where compiled kernels are kept: NUMBA_CACHE_DIR if the user set it, else the user's cache folder."""
+    chosen = os.environ.get("NUMBA_CACHE_DIR")
+    if chosen:
+        return Path(chosen)
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(base) / "fdglm" / source_hash()
+
+
+def _decorate(function: Function, **options: Any) -> Function:
+    before = _SETTINGS.CACHE_DIR
+    _SETTINGS.CACHE_DIR = str(_FOLDER)
+    try:
+        return numba.njit(cache=True, fastmath=FASTMATH, error_model="numpy", **options)(function)
+    finally:
+        _SETTINGS.CACHE_DIR = before
+
+
+def scalar(function: Function) -> Function:
+    """Compile a pointwise or per-tile routine that kernels call."""
+    return _decorate(function)
+
+
+def kernel(function: Function) -> Function:
+    """Compile a kernel with `prange` threads."""
+    return _decorate(function, parallel=True, nogil=True)
+
+
+_FOLDER = cache_folder()

@@ -1,0 +1,116 @@
+"""What the kernels work on: tuples of arrays, and how a matrix is cut into tiles.
+
+A tile is B consecutive samples. The design matrix is stored as (tiles, d, B): the B samples of one column of a tile
+are contiguous, and the columns of one agent are one contiguous slice of a tile. Samples beyond n are zero. Tiles are
+summed up in at most `GROUPS` groups of consecutive tiles; the groups, and the order of the sums, depend on the shape
+alone, so that any number of threads gives the same bits.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from fdglm_fast.kernels.lanes import VECTOR_BYTES, VECTORS
+
+GROUPS = 64
+
+
+class Tiles(NamedTuple):
+    """The data: columns in the order of their agents."""
+
+    X: Any  # (tiles, d, B), float32 or float64
+    y: Any  # (tiles, B), float64
+    rows: int  # samples that are stored; fewer than n after compression
+    group: int  # tiles in a group
+
+
+class Neighbours(NamedTuple):
+    """Who is added up for whom in (L z)_j = degree_j z_j - (sum over the neighbours of agent j).
+
+    The sum is made of rows of z, `rows[row_start[j]:row_start[j+1]]`, and of sums that several agents share,
+    `shared[shared_start[j]:shared_start[j+1]]`; shared sum q adds the rows `parts[part_start[q]:part_start[q+1]]`.
+    """
+
+    degree: Any  # (m,), dtype of the data: weighted degree
+    complement: Any  # (m,) bool: the rows are those agent j is NOT joined to, to be taken off its last shared sum
+    row_start: Any  # (m+1,) int64
+    rows: Any  # int32
+    weights: Any  # dtype of the data, one per row; empty when all edges weigh one
+    shared_start: Any  # (m+1,) int64
+    shared: Any  # int32
+    part_start: Any  # (shared sums + 1,) int64
+    parts: Any  # int32
+
+
+class Model(NamedTuple):
+    """The loss and the penalty as numbers: their codes and parameters."""
+
+    n: int
+    loss: int
+    k: float
+    penalty: int
+    reg: float
+    a: float
+    b: float
+    groups: Any  # (d,) int64 group of each column for group-l2, else empty
+    norms: Any  # scratch for the norms of the groups
+
+
+class Steps(NamedTuple):
+    """tau for the prox, t = tau/n for theta and v, s = sigma/n per agent."""
+
+    tau: float
+    t: Any  # scalar of the data's dtype
+    s: Any  # (m,), dtype of the data
+
+
+class State(NamedTuple):
+    """The iterates, and scratch that carries nothing from one iteration to the next."""
+
+    theta: Any  # (d,) float64
+    theta_sum: Any  # (d,) float64, sum over the iterations: the ergodic average times t
+    g: Any  # (d,) float64, X' lambda
+    v: Any  # (tiles, m, B)
+    lam: Any  # (tiles, m, B)
+    lam_sum: Any  # (tiles, B) float64, the sum of agent 1's lambda
+    w: Any  # (d,) 2 theta+ - theta
+    partial: Any  # (groups, d) float64, X' lambda by group
+    u: Any  # (slots, m, B) 2 v+ - v
+    pool: Any  # (slots, shared sums, B)
+    line: Any  # (threads, 1, B)
+
+
+def tile_rows(dtype: npt.DTypeLike) -> int:
+    """B: samples in a tile."""
+    return VECTORS * VECTOR_BYTES // np.dtype(dtype).itemsize
+
+
+def tile_count(rows: int, dtype: npt.DTypeLike) -> int:
+    return -(-rows // tile_rows(dtype))
+
+
+def tiles_per_group(tiles: int) -> int:
+    return -(-tiles // GROUPS)
+
+
+def group_count(tiles: int) -> int:
+    return -(-tiles // tiles_per_group(tiles))
+
+
+def most_threads() -> int:
+    """Threads that a kernel may run on, whatever `set_num_threads` says: scratch is made for all of them."""
+    settings: Any = numba.config
+    return 1 if settings.DISABLE_JIT else int(settings.NUMBA_NUM_THREADS)
+
+
+def aligned_zeros(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """Zeros that start on a cache line, so that no vector straddles two."""
+    kind = np.dtype(dtype)
+    size = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
+    raw = np.zeros(size + VECTOR_BYTES, np.uint8)
+    start = -raw.ctypes.data % VECTOR_BYTES
+    return raw[start : start + size].view(kind).reshape(shape)

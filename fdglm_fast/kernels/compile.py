@@ -1,0 +1,118 @@
+"""Compiling ahead: every kernel that a run needs, before the run, by one process at a time.
+
+Compiled kernels are kept on disk (see `_jit.py`). Two processes that write the same cache entry can spoil it, so a lock
+is held while kernels are compiled or loaded; the others wait and then load. A cache that cannot be read is emptied and
+filled again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from fdglm_fast.kernels._jit import cache_folder
+
+_READY: set[str] = set()
+# What reading a truncated or overwritten cache file raises.
+_SPOILED = (
+    EOFError,
+    pickle.UnpicklingError,
+    ValueError,
+    IndexError,
+    KeyError,
+    AttributeError,
+    ImportError,
+    RuntimeError,
+    OSError,
+)
+
+
+def prepare(
+    dtype: npt.DTypeLike,
+    schedule: str = "tiles",
+    *,
+    reference: bool = False,
+    notify: Callable[[str], None] | None = None,
+) -> float:
+    """Have the kernels for a type and a schedule ready in this process; returns the seconds it took.
+
+    `notify` is called with a line for the terminal when something has to be compiled.
+    """
+    names = [f"{np.dtype(dtype).name}-{schedule}"] + (["reference"] if reference else [])
+    missing = [name for name in names if name not in _READY]
+    if not missing or os.environ.get("NUMBA_DISABLE_JIT") == "1":
+        return 0.0
+    started = time.perf_counter()
+    folder = cache_folder()
+    with _lock(folder):
+        for name in missing:
+            if notify and not (folder / f"{name}.ready").exists():
+                notify(f"compiling kernels ({name}), once for this version; later runs load them from {folder}")
+            _compile(name, folder)
+            _READY.add(name)
+    return time.perf_counter() - started
+
+
+def _compile(name: str, folder: Path) -> None:
+    work = _reference if name == "reference" else _iterations
+    try:
+        work(name)
+    except _SPOILED:
+        _forget(folder)
+        work(name)
+    with contextlib.suppress(OSError):
+        (folder / f"{name}.ready").touch()
+
+
+def _iterations(name: str) -> None:
+    """A tiny problem through every kernel."""
+    from fdglm_fast.network import build_network
+    from fdglm_fast.problem import Problem
+    from fdglm_fast.solve import Options, solve
+
+    dtype, schedule = name.split("-")
+    X = np.eye(4, dtype=dtype)
+    problem = Problem.from_arrays(X, np.ones(4), agents=2, penalty="l2", reg=1.0)
+    solve(problem, build_network("path", 2), options=Options(iterations=1, schedule=schedule))
+
+
+def _reference(name: str) -> None:
+    from fdglm_fast.losses import parse_loss
+    from fdglm_fast.penalties import parse_penalty
+    from fdglm_fast.reference import solve_reference
+
+    X, y = np.array([[1.0], [2.0], [1.0], [2.0]]), np.array([1.0, 1.0, -1.0, 1.0])
+    solve_reference(X, y, parse_loss("logistic"), parse_penalty("l1", 0.1))
+    solve_reference(X, y, parse_loss("squared"), parse_penalty("group-l2", 0.1), np.zeros(1, np.int64))
+
+
+def _forget(folder: Path) -> None:
+    """Empty the cache of files that Numba wrote, on disk and in this process."""
+    for path in folder.rglob("*.nb[ic]"):
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
+@contextlib.contextmanager
+def _lock(folder: Path) -> Iterator[None]:
+    """Hold the cache's lock; where the folder cannot be written there is nothing to spoil."""
+    import fcntl
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder / "lock", os.O_CREAT | os.O_RDWR, 0o666)
+    except OSError:
+        yield
+        return
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

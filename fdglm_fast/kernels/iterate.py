@@ -1,0 +1,111 @@
+"""The iteration, fused into one pass over X, in two schedules over the same updates.
+
+tiles    a thread takes a group of row tiles and works on all agents of a tile before the next tile: the rows of the
+         neighbours stay in cache, and even one agent keeps every thread busy.
+agents   threads stand in for agents: each takes a share of the agents and walks their row tiles, in step with the
+         others at the end of each phase.
+
+Both do the same additions in the same order. A `prange` index is unsigned; it is made signed at once, so that the
+updates are compiled for one type of index only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import get_thread_id, prange
+
+from fdglm_fast.kernels._jit import kernel, scalar
+from fdglm_fast.kernels.arrays import Model, Neighbours, State, Steps, Tiles
+from fdglm_fast.kernels.updates import lambda_update, shared_sum, theta_update, v_update
+
+COLUMNS = 512  # columns of g that one thread sums up at a time
+
+
+@scalar
+def tile_update(
+    tile: int,
+    slot: int,
+    tiles: Tiles,
+    offsets: Any,
+    near: Neighbours,
+    model: Model,
+    steps: Steps,
+    state: State,
+) -> None:
+    """One iteration of all agents on one tile; `slot` is the scratch of the thread that does it."""
+    agents = state.lam.shape[1]
+    if agents > 1:
+        for q in range(state.pool.shape[1]):
+            shared_sum(q, state.lam, tile, state.pool, slot, near)
+        for j in range(agents):
+            v_update(j, tile, slot, near, steps, state)
+        for q in range(state.pool.shape[1]):
+            shared_sum(q, state.u, slot, state.pool, slot, near)
+    for j in range(agents):
+        lambda_update(j, tile, slot, slot, tiles, offsets, near, model, steps, state)
+
+
+@kernel
+def iterate_tiles(
+    count: int, tiles: Tiles, offsets: Any, near: Neighbours, model: Model, steps: Steps, state: State
+) -> None:
+    """`count` iterations, threads over groups of tiles."""
+    all_tiles, groups = state.lam.shape[0], state.partial.shape[0]
+    for _ in range(count):
+        theta_update(model, steps, state)
+        for index in prange(groups):
+            start = np.int64(index) * tiles.group
+            for tile in range(start, min(start + tiles.group, all_tiles)):
+                tile_update(tile, get_thread_id(), tiles, offsets, near, model, steps, state)
+        blocks = (state.g.size + COLUMNS - 1) // COLUMNS
+        for index in prange(blocks):
+            sum_groups(np.int64(index) * COLUMNS, state)
+
+
+@kernel
+def iterate_agents(
+    count: int, tiles: Tiles, offsets: Any, near: Neighbours, model: Model, steps: Steps, state: State
+) -> None:
+    """`count` iterations, threads over agents, as many tiles at a time as there are slots of scratch."""
+    all_tiles, agents, slots = state.lam.shape[0], state.lam.shape[1], state.u.shape[0]
+    sums = state.pool.shape[1]
+    for _ in range(count):
+        theta_update(model, steps, state)
+        for start in range(0, all_tiles, slots):
+            stop = min(start + slots, all_tiles)
+            if agents > 1:
+                for index in prange(sums):
+                    q = np.int64(index)
+                    for tile in range(start, stop):
+                        shared_sum(q, state.lam, tile, state.pool, tile - start, near)
+                for index in prange(agents):
+                    j = np.int64(index)
+                    for tile in range(start, stop):
+                        v_update(j, tile, tile - start, near, steps, state)
+                for index in prange(sums):
+                    q = np.int64(index)
+                    for tile in range(start, stop):
+                        shared_sum(q, state.u, tile - start, state.pool, tile - start, near)
+            for index in prange(agents):
+                j = np.int64(index)
+                for tile in range(start, stop):
+                    lambda_update(j, tile, tile - start, get_thread_id(), tiles, offsets, near, model, steps, state)
+        blocks = (state.g.size + COLUMNS - 1) // COLUMNS
+        for index in prange(blocks):
+            sum_groups(np.int64(index) * COLUMNS, state)
+
+
+@scalar
+def sum_groups(start: int, state: State) -> None:
+    """g = X' lambda from its parts by group, in the order of the groups, for one block of columns."""
+    stop = min(start + COLUMNS, state.g.size)
+    g = state.g[start:stop]
+    first = state.partial[0, start:stop]
+    for c in range(g.size):
+        g[c] = first[c]
+    for group in range(1, state.partial.shape[0]):
+        part = state.partial[group, start:stop]
+        for c in range(g.size):
+            g[c] += part[c]

@@ -1,0 +1,36 @@
+"""The answer of the centralised solver, and what is known about its accuracy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Part of the cache's key: raise it when a change of the solver may change an answer.
+REFERENCE_VERSION = 1
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A minimiser theta of L(theta) = (1/n) sum_i loss(x_i' theta, y_i) + r(theta), to high accuracy.
+
+    objective           L* = L(theta)
+    objective_at_zero   L_0 = L(0); infinite when 0 lies outside the domain of r (a box without 0)
+    norm                |theta|_2
+    method              how it was found
+    residual            smooth losses: |theta - prox_{eta r}(theta - eta grad)|_2/eta divided by |grad f(0)|_2, with
+                        eta = n/|X|^2; other losses: the duality gap in the units of `accuracy`
+    accuracy            duality gap divided by max(|L*|, L_0 - L*); without a norm in r (none, nonneg) the gap is
+                        the one over a ball around 0 that holds theta twice over
+    seconds             the time it took
+    """
+
+    theta: NDArray[np.float64]
+    objective: float
+    objective_at_zero: float
+    norm: float
+    method: str
+    residual: float
+    accuracy: float
+    seconds: float

@@ -1,0 +1,154 @@
+"""Smooth losses with any penalty: proximal Newton steps with a line search on the true objective."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fdglm_fast.losses import HUBER, SQUARED
+from fdglm_fast.penalties import GROUP_L2, L2, NONE
+from fdglm_fast.reference import face
+from fdglm_fast.reference.attained import check_attained
+from fdglm_fast.reference.direct import factor_normal
+from fdglm_fast.reference.objective import Objective
+from fdglm_fast.reference.quadratic import Model
+
+Array = NDArray[np.float64]
+Columns = NDArray[np.int64]
+
+ITERATIONS = 200
+TARGET = 1e-14  # of the residual; what can be reached depends on rounding, so the end is also a stall
+CLOSE = 1e-9  # a residual below which a few steps without progress mean that rounding has been reached
+STALL, LONG_STALL = 3, 30
+NEW_COLUMNS = 64
+
+
+@dataclass
+class State:
+    """Where the iteration stands: theta, z = X theta, its objective, gradient of the loss and residual."""
+
+    theta: Array
+    z: Array
+    value: float
+    gradient: Array
+    residual: float
+
+
+def solve_smooth(objective: Objective) -> tuple[Array, str]:
+    """A minimiser; without a penalty, and for l2 with d > n, sought in the row space of X (least norm)."""
+    design, code = objective.design, objective.penalty.code
+    wide = design.d > design.n
+    if (code == L2 and wide) or (code == NONE and (wide or factor_normal(objective) is None)):
+        basis = design.row_basis()
+        if basis.shape[1] == 0:
+            return np.zeros(design.d), "row space"
+        return basis @ _iterate(objective.with_design(design.projected(basis))), "proximal newton, row space"
+    return _iterate(objective), "proximal newton"
+
+
+def _state(objective: Objective, theta: Array) -> State:
+    theta = objective.project(theta)
+    z = objective.design.times(theta)
+    gradient = objective.gradient(objective.slopes(z))
+    return State(theta, z, objective.value(theta, z), gradient, objective.residual(theta, gradient))
+
+
+def _iterate(objective: Objective) -> Array:
+    """Steps until the residual is as small as rounding lets it be; the best point seen.
+
+    `mix` blends the exact curvature with that of a majorising parabola (which always decreases the objective):
+    Huber starts with the parabola, as far from the data its curvature is 0; others turn to it when a step fails.
+    """
+    state = best = _state(objective, np.zeros(objective.design.d))
+    mix, stalled = (1.0 if objective.loss.code == HUBER else 0.0), 0
+    models = _Models(objective)
+    for _ in range(ITERATIONS):
+        if best.residual <= TARGET or stalled > (STALL if best.residual < CLOSE else LONG_STALL):
+            break
+        columns = _working_set(objective, state)
+        step = models.step(state, columns, mix)
+        z_step = objective.design.times(step)
+        check_attained(objective, state.residual, z_step)
+        part = _line_search(objective, state, step, z_step)
+        if part == 0.0 and mix == 1.0:
+            break
+        if part == 1.0:
+            mix *= 0.1 if mix > 1e-12 else 0.0
+        else:
+            mix = min(1.0, max(10.0 * mix, 1e-4))
+        if part > 0.0:
+            state = _state(objective, state.theta + part * step)
+        stalled = 0 if state.residual < 0.5 * best.residual else stalled + 1
+        if state.residual < best.residual:
+            best = state
+    return best.theta
+
+
+class _Models:
+    """Quadratic models of the loss; the last Gram matrix is kept while neither weights nor columns change."""
+
+    def __init__(self, objective: Objective) -> None:
+        self.objective = objective
+        self._weights: Array | None = None
+        self._columns: Columns | None = None
+        self._model: Model | None = None
+
+    def step(self, state: State, columns: Columns, mix: float) -> Array:
+        """The move of theta to the minimiser of the model over the given columns, 0 elsewhere."""
+        model = self._model_of(state, columns, mix)
+        step = np.zeros_like(state.theta)
+        theta = state.theta[columns]
+        step[columns] = model.minimise(theta, state.gradient[columns]) - theta
+        return step
+
+    def _model_of(self, state: State, columns: Columns, mix: float) -> Model:
+        o = self.objective
+        weights = o.curvatures(state.z, mix)
+        same = self._model is not None and np.array_equal(columns, self._columns)  # type: ignore[arg-type]
+        if not (same and np.array_equal(weights, self._weights)):  # type: ignore[arg-type]
+            chosen = None if len(columns) == o.design.d else columns
+            H = o.design.gram(None if o.loss.code == SQUARED else weights, chosen) / o.design.n
+            groups = o.groups[columns] if o.penalty.code == GROUP_L2 else o.groups
+            self._model = Model(H, o.penalty, groups)
+            self._weights, self._columns = weights, columns
+        assert self._model is not None
+        return self._model
+
+
+def _working_set(objective: Objective, state: State) -> Columns:
+    """All columns when X is tall; else those on the face and as many of the others that most want to move."""
+    design, penalty, groups = objective.design, objective.penalty, objective.groups
+    everything = np.arange(design.d)
+    if design.d <= design.n or penalty.code in (NONE, L2):
+        return everything
+    on = face.free(penalty, groups, state.theta)
+    eta = design.n / max(objective.design_norm, np.finfo(np.float64).tiny) ** 2
+    score = np.abs(state.theta - objective.prox(state.theta - eta * state.gradient, eta))
+    score[on] = math.inf
+    wanted = int(on.sum()) + max(NEW_COLUMNS, int(on.sum()))
+    chosen = np.argsort(-score, kind="stable")[:wanted]
+    chosen = chosen[score[chosen] > 0.0]
+    mask = np.zeros(design.d, dtype=np.bool_)
+    mask[chosen] = True
+    if penalty.code == GROUP_L2:
+        mask = np.isin(groups, groups[mask])
+    return everything[mask]
+
+
+def _line_search(objective: Objective, state: State, step: Array, z_step: Array) -> float:
+    """The first part 1, 1/2, 1/4, ... of the step that decreases L enough; 0 where none does."""
+    trial = state.theta + step
+    expected = float(state.gradient @ step)
+    expected += objective.penalty_value(trial) - objective.penalty_value(state.theta)
+    rounding = 1e-14 * (abs(state.value) + abs(objective.mean_loss(state.z)))
+    part = 1.0
+    for _ in range(50):
+        trial = state.theta + part * step
+        value = objective.value(trial, state.z + part * z_step)
+        if value <= state.value + 1e-4 * part * min(expected, 0.0) + rounding:
+            return part
+        part *= 0.5
+    return 0.0

@@ -1,0 +1,149 @@
+"""Step sizes: the theorem's, tighter ones, or the user's; every constant with where it came from.
+
+    theorem   kappa = chi + D
+    tight     kappa = sqrt(max_j ||X_j||^2 + D^2), because the block rows of K are orthogonal
+    sigma = sqrt(m) n^(3/2) rho / (kappa R sqrt(1 + 2 chi^2/delta^2)),   tau = n^2/(kappa^2 sigma)
+
+For one agent D = 0 and the square root is 1. Both keep tau sigma ||K||^2 <= 1, since n ||K|| <= kappa.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fdglm_fast.errors import UsageError, unknown_name
+from fdglm_fast.network import Network
+from fdglm_fast.norms import Gram, block_norms
+from fdglm_fast.problem import Problem
+from fdglm_fast.theory import rho_of
+
+RULES = ("theorem", "tight")
+LOOSE = 1.0 + 1e-9  # what rounding may add to tau sigma ||K||^2
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the user fixed; None means: find out."""
+
+    rule: str = "theorem"
+    sigma: float | None = None
+    tau: float | None = None
+    chi: float | None = None
+    D: float | None = None
+    delta: float | None = None
+    R: float | None = None
+    force: bool = False
+
+    def check(self) -> None:
+        if self.rule not in RULES:
+            raise unknown_name("step rule", self.rule, RULES)
+        for name in ("sigma", "tau", "chi", "D", "delta", "R"):
+            value = getattr(self, name)
+            if value is not None and not (math.isfinite(value) and value > 0.0):
+                raise UsageError(f"{name} must be a positive number, not {value}.")
+        if (self.sigma is None) != (self.tau is None):
+            raise UsageError("sigma and tau must be given together.")
+
+
+@dataclass(frozen=True)
+class StepSizes:
+    """sigma and tau, and the constants they were made from; `sources` tells how each constant was found."""
+
+    rule: str
+    sigma: float
+    tau: float
+    rho: float
+    chi: float
+    D: float
+    delta: float | None
+    R: float
+    kappa: float
+    sources: dict[str, str] = field(default_factory=dict)
+
+
+def choose_steps(problem: Problem, network: Network, given: Given, reference_norm: float | None) -> StepSizes:
+    """Steps for a problem on a network; R from the user, the reference optimum, or else an estimate."""
+    given.check()
+    n, m = problem.n, problem.agents
+    sources: dict[str, str] = {}
+
+    def pick(name: str, value: float | None, compute: float | None, how: str) -> float | None:
+        sources[name] = "given" if value is not None else how
+        return value if value is not None else compute
+
+    whole = np.array([0, problem.d])
+    chi = pick("chi", given.chi, None, "computed") or float(block_norms(problem.tiles, whole)[0])
+    D = pick("D", given.D, network.laplacian_norm, "computed") if m > 1 else 0.0
+    delta = pick("delta", given.delta, network.spectral_gap, "computed") if m > 1 else None
+    R, sources["R"] = _radius(problem, given, reference_norm)
+    rho = _rho(problem, sources)
+    assert D is not None
+    kappa = chi + D
+    if given.rule == "tight" or given.sigma is not None:
+        largest = chi if m == 1 else float(block_norms(problem.tiles, problem.partition.offsets).max())
+        kappa = math.hypot(largest, D)
+    kappa = kappa if kappa > 0.0 else 1.0
+    if given.sigma is not None and given.tau is not None:
+        _check_product(given, kappa, n)
+        return StepSizes("given", given.sigma, given.tau, rho, chi, D, delta, R, kappa, sources)
+    spread = 1.0 if m == 1 or delta is None else math.sqrt(1.0 + 2.0 * chi * chi / (delta * delta))
+    sigma = math.sqrt(m) * n**1.5 * rho / (kappa * R * spread)
+    return StepSizes(given.rule, sigma, n * n / (kappa * kappa * sigma), rho, chi, D, delta, R, kappa, sources)
+
+
+def _check_product(given: Given, kappa: float, n: int) -> None:
+    assert given.sigma is not None and given.tau is not None
+    product = given.sigma * given.tau * (kappa / n) ** 2
+    if product > LOOSE and not given.force:
+        raise UsageError(
+            f"sigma * tau * ||K||^2 may be {product:.4g}, above 1, where the iteration can diverge: "
+            f"take sigma * tau <= {(n / kappa) ** 2:.6g}, or add --force-steps."
+        )
+
+
+def _rho(problem: Problem, sources: dict[str, str]) -> float:
+    """rho of the loss's class; for a loss in neither, the root mean square of loss'(0), named as an estimate."""
+    rho = rho_of(problem.loss)
+    sources["rho"] = "loss"
+    if math.isnan(rho):
+        y = problem.response
+        rho = math.sqrt(float(np.mean((1.0 - y) ** 2))) or 1.0
+        sources["rho"] = "estimate: root mean square of loss'(0), no theorem behind it"
+    return rho
+
+
+def _radius(problem: Problem, given: Given, reference_norm: float | None) -> tuple[float, str]:
+    if given.R is not None:
+        return given.R, "given"
+    if reference_norm is not None and reference_norm > 0.0:
+        return reference_norm, "reference"
+    R = estimate_radius(problem)
+    if R > 0.0:
+        return R, "estimate: norm of a least-squares fit after 10 conjugate-gradient steps"
+    return 1.0, "estimate: 1, because the fit is zero"
+
+
+def estimate_radius(problem: Problem, steps: int = 10) -> float:
+    """||theta|| of the least-squares fit of the response (log(1 + y) for counts), by a few conjugate-gradient steps."""
+    from fdglm_fast.evaluate import Evaluator
+
+    target = np.log1p(problem.tiles.y) if problem.loss.labels == "count" else problem.tiles.y
+    whole = np.array([0, problem.d])
+    residual = Evaluator(problem).transposed(target)
+    gram = Gram(problem.tiles, whole)
+    theta, p = np.zeros(problem.d), residual.copy()
+    square = float(residual @ residual)
+    first = square
+    for _ in range(min(steps, problem.d)):
+        if square <= 1e-20 * first:
+            break
+        image = gram(p)
+        alpha = square / float(p @ image)
+        theta += alpha * p
+        residual -= alpha * image
+        old, square = square, float(residual @ residual)
+        p = residual + (square / old) * p
+    return float(np.linalg.norm(theta))
