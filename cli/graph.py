@@ -100,7 +100,7 @@ def _print_tables(report: dict[str, Any]) -> None:
     from rich.table import Column, Table
     from rich.text import Text
 
-    facts = Table(show_header=False, box=None, pad_edge=False)
+    facts = Table(Column(), Column(overflow="fold"), show_header=False, box=None, pad_edge=False)
     for name, value in _facts(report):
         facts.add_row(Text(name, style="bold"), Text(value))  # Text: a file's name must not be read as markup
     console = Console()
@@ -112,12 +112,15 @@ def _print_tables(report: dict[str, Any]) -> None:
     bounds = Table(*columns, "holds", box=None, pad_edge=False)
     for name, bound in report["bounds"].items():
         if bound["bound"] is None:
-            value, holds = "-", bound["reason"]
+            value = holds = "-"
         else:
             value, holds = f"{bound['bound']:.5g}", "yes" if bound["holds"] else "no"
         bounds.add_row(*(Text(part) for part in (name, bound["statement"], value, f"{bound['exact']:.7g}", holds)))
     console.print()
     console.print(bounds)
+    for name, bound in report["bounds"].items():
+        if bound["reason"] is not None:
+            console.print(Text(f"{name}: {bound['reason']}", style="dim"))
 
 
 def _facts(report: dict[str, Any]) -> list[tuple[str, str]]:

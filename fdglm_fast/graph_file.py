@@ -162,13 +162,10 @@ def _read_edge_list(stream: BinaryIO, collector: EdgeCollector) -> None:
 
 
 def _vertex(text: str, line: int, collector: EdgeCollector) -> int:
-    digits = text[1:] if text[:1] in ("+", "-") else text
+    digits = text[1:] if text[0] in "+-" else text
     if not (digits.isascii() and digits.isdigit()):
         raise collector.fault(line, f"vertex '{printable(text, 40)}' is not a whole number")
-    # The length is compared first: turning a long string of digits into a number is slow.
-    significant = digits.lstrip("0")
-    out_of_range = len(significant) > 18 or int(significant or "0") >= collector.agents
-    if out_of_range or (text[0] == "-" and significant):
-        last = collector.agents - 1
+    vertex, last = int(text), collector.agents - 1  # a line is too short for a number that is slow to read
+    if not 0 <= vertex <= last:
         raise collector.fault(line, f"vertex {printable(text, 40)} is out of range, it must be from 0 to {last}")
-    return int(significant or "0")
+    return vertex

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from pathlib import Path
 
@@ -23,7 +22,7 @@ def read(folder: Path, text: str | bytes, m: int, weights: str = "file", name: s
 
 
 def graphml(body: str, default: str = "undirected", keys: str = "") -> str:
-    key = '<key id="w" for="edge" attr.name="weight" attr.type="double"/>' if not keys else keys
+    key = keys or '<key id="w" for="edge" attr.name="weight" attr.type="double"/>'
     head = '<?xml version="1.0" encoding="UTF-8"?><graphml xmlns="http://graphml.graphdrawing.org/xmlns">'
     return f'{head}\n{key}\n<graph edgedefault="{default}">\n{body}\n</graph>\n</graphml>'
 
@@ -158,7 +157,7 @@ def test_any_text_is_a_network_or_a_sentence(tmp_path_factory: pytest.TempPathFa
     try:
         network = read(tmp_path_factory.getbasetemp(), text, 3, "unit", "any.txt")
     except DataError as error:
-        assert re.fullmatch(r"[ -~é]+\.", str(error))
+        assert str(error).isprintable() and str(error).endswith(".")
     else:
         assert network.is_connected
 
@@ -168,7 +167,7 @@ def test_any_text_is_a_network_or_a_sentence(tmp_path_factory: pytest.TempPathFa
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_graphml_written_by_networkx(tmp_path: Path, weighted: bool) -> None:
-    graph = nx.gnp_random_graph(12, 0.4, seed=2)
+    graph = nx.gnp_random_graph(12, 0.4, seed=3)
     assert nx.is_connected(graph)
     if weighted:
         for k, (i, j) in enumerate(graph.edges()):

@@ -22,6 +22,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 # loops that need freedom to be fast write their order out (see `lanes.py`).
 FASTMATH = False
 
+# Without Numba's run time nothing can allocate, and arrays are not counted, which saves a call at each use.
+BARE = {"_nrt": False}
+INLINED = {"_nrt": False, "forceinline": True}
+
 # Numba's settings are made at import; the type checker does not see them.
 _SETTINGS: Any = numba.config
 
@@ -56,8 +60,13 @@ def _decorate(function: Function, **options: Any) -> Function:
 
 
 def scalar(function: Function) -> Function:
-    """Compile a pointwise or per-tile routine that kernels call."""
-    return _decorate(function)
+    """Compile a routine that kernels call."""
+    return _decorate(function, **BARE)
+
+
+def inlined(function: Function) -> Function:
+    """Compile a routine into the body of its callers: a call with tuples of arrays passes a hundred words."""
+    return _decorate(function, **INLINED)
 
 
 def kernel(function: Function) -> Function:

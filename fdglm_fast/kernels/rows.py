@@ -13,6 +13,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
+from fdglm_fast.kernels._jit import INLINED
 from fdglm_fast.kernels.lanes import Loop, Row, index, number_at, shuffle, tree_sum
 
 
@@ -173,7 +174,7 @@ def _dots_lanes(
 _dots: Any = intrinsic(_dots_lanes)
 
 
-@overload(add_rows)
+@overload(add_rows, jit_options=INLINED)
 def _add_rows(out, slot, row, Z, tile, which, start, stop):  # type: ignore[no-untyped-def]
     def compiled(out, slot, row, Z, tile, which, start, stop):  # type: ignore[no-untyped-def]
         B = Z.shape[2]
@@ -183,7 +184,7 @@ def _add_rows(out, slot, row, Z, tile, which, start, stop):  # type: ignore[no-u
     return compiled
 
 
-@overload(add_weighted_rows)
+@overload(add_weighted_rows, jit_options=INLINED)
 def _add_weighted_rows(out, slot, row, Z, tile, which, weight, start, stop):  # type: ignore[no-untyped-def]
     def compiled(out, slot, row, Z, tile, which, weight, start, stop):  # type: ignore[no-untyped-def]
         B = Z.shape[2]
@@ -193,7 +194,7 @@ def _add_weighted_rows(out, slot, row, Z, tile, which, weight, start, stop):  # 
     return compiled
 
 
-@overload(add_matvec)
+@overload(add_matvec, jit_options=INLINED)
 def _add_matvec(out, slot, X, tile, w, start, stop):  # type: ignore[no-untyped-def]
     def widened(out, slot, X, tile, w, start, stop):  # type: ignore[no-untyped-def]
         line = out[slot, 0]
@@ -212,7 +213,7 @@ def _add_matvec(out, slot, X, tile, w, start, stop):  # type: ignore[no-untyped-
     return compiled
 
 
-@overload(dot_columns)
+@overload(dot_columns, jit_options=INLINED)
 def _dot_columns(g, group, first, X, lam, tile, row, start, stop):  # type: ignore[no-untyped-def]
     def compiled(g, group, first, X, lam, tile, row, start, stop):  # type: ignore[no-untyped-def]
         B = X.shape[2]

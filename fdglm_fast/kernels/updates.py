@@ -13,38 +13,38 @@ from __future__ import annotations
 
 from typing import Any
 
-from fdglm_fast.kernels._jit import scalar
+from fdglm_fast.kernels._jit import inlined, scalar
 from fdglm_fast.kernels.arrays import Model, Neighbours, State, Steps, Tiles
 from fdglm_fast.kernels.losses import dual_step
 from fdglm_fast.kernels.penalties import prox_all
 from fdglm_fast.kernels.rows import add_matvec, add_rows, add_weighted_rows, dot_columns
 
 
-@scalar
+@inlined
 def descend(old: Any, step: Any, slope: Any) -> Any:
     """old - step * slope: a gradient step down, for theta and v."""
     return old - step * slope
 
 
-@scalar
+@inlined
 def ascend(old: Any, step: Any, slope: Any) -> Any:
     """old + step * slope: a gradient step up, for lambda."""
     return old + step * slope
 
 
-@scalar
+@inlined
 def extrapolate(new: Any, old: Any) -> Any:
     """2 new - old."""
     return new + (new - old)
 
 
-@scalar
+@inlined
 def laplacian(degree: Any, own: Any, neighbours: Any) -> Any:
     """(L z)_j = degree_j z_j - sum over the neighbours."""
     return degree * own - neighbours
 
 
-@scalar
+@inlined
 def shared_sum(q: int, Z: Any, tile: int, pool: Any, slot: int, near: Neighbours) -> None:
     """pool[slot, q] = the q-th sum that several agents use."""
     for b in range(pool.shape[2]):
@@ -52,7 +52,7 @@ def shared_sum(q: int, Z: Any, tile: int, pool: Any, slot: int, near: Neighbours
     add_rows(pool, slot, q, Z, tile, near.parts, near.part_start[q], near.part_start[q + 1])
 
 
-@scalar
+@inlined
 def neighbour_sum(
     j: int, out: Any, slot: int, row: int, Z: Any, tile: int, pool: Any, pool_slot: int, near: Neighbours
 ) -> None:
@@ -79,7 +79,7 @@ def neighbour_sum(
             line[b] = total[b] - line[b]
 
 
-@scalar
+@inlined
 def v_update(j: int, tile: int, slot: int, near: Neighbours, steps: Steps, state: State) -> None:
     """v_j+ and u_j = 2 v_j+ - v_j on a tile."""
     neighbour_sum(j, state.u, slot, j, state.lam, tile, state.pool, slot, near)
@@ -91,7 +91,7 @@ def v_update(j: int, tile: int, slot: int, near: Neighbours, steps: Steps, state
         v[b] = new
 
 
-@scalar
+@inlined
 def lambda_half(
     j: int,
     tile: int,
@@ -119,7 +119,7 @@ def lambda_half(
         lam[b] = ascend(lam[b], s, line[b])
 
 
-@scalar
+@inlined
 def loss_step(tile: int, tiles: Tiles, model: Model, steps: Steps, state: State) -> None:
     """lambda_1+ = prox_{s loss*}(lambda_1^half) on a tile, and its running sum. Padding rows stay zero."""
     lam, y, total, s = state.lam[tile, 0], tiles.y[tile], state.lam_sum[tile], float(steps.s[0])
@@ -128,7 +128,7 @@ def loss_step(tile: int, tiles: Tiles, model: Model, steps: Steps, state: State)
         total[b] += lam[b]
 
 
-@scalar
+@inlined
 def lambda_update(
     j: int,
     tile: int,

@@ -71,14 +71,37 @@ def add_hessian(penalty: Penalty, groups: Groups, t: Array, on: NDArray[np.intp]
         matrix[np.ix_(members, members)] += bend[members[0]] * (np.eye(len(members)) - np.outer(u, u))
 
 
-def onto_closed_face(penalty: Penalty, t: Array, trial: Array) -> Array:
-    """The trial point, moved back to the edge of the face of t where it left it."""
+def snap(penalty: Penalty, groups: Groups, t: Array, c: Array) -> Array:
+    """t, nearly optimal for r(t) - c't, put on the kink of r where that is nearer than c is to its limit there.
+
+    Of each such pair of distances one is 0 at the optimum; both are measured against the largest of their kind.
+    """
+    unit = max(float(np.abs(t).max(initial=0.0)), np.finfo(np.float64).tiny)
+    steep = max(float(np.abs(c).max(initial=0.0)), np.finfo(np.float64).tiny)
+    if penalty.code in (L1, ELASTIC_NET):
+        slack = penalty.reg * (penalty.a if penalty.code == ELASTIC_NET else 1.0) - np.abs(c)
+        return np.where(np.abs(t) / unit < slack / steep, 0.0, t)
+    if penalty.code == GROUP_L2:
+        slack = group_weights(penalty, groups) - group_norms(groups, c)
+        return np.where(group_norms(groups, t) / unit < slack / steep, 0.0, t)
+    if penalty.code == NONNEG:
+        return np.where(t / unit < -c / steep, 0.0, t)
+    if penalty.code == BOX:
+        t = np.where((t - penalty.a) / unit < -c / steep, penalty.a, t)
+        return np.where((penalty.b - t) / unit < c / steep, penalty.b, t)
+    return t
+
+
+def onto_closed_face(penalty: Penalty, groups: Groups, t: Array, trial: Array) -> Array:
+    """The trial point, moved back to the edge of the face of t where it left it; a group that turned round, to 0."""
     if penalty.code in (L1, ELASTIC_NET):
         return np.where(trial * t > 0.0, trial, 0.0)
     if penalty.code == NONNEG:
         return np.maximum(trial, 0.0)
     if penalty.code == BOX:
         return np.clip(trial, penalty.a, penalty.b)
+    if penalty.code == GROUP_L2:
+        return np.where(np.bincount(groups, weights=t * trial)[groups] > 0.0, trial, 0.0)
     return trial
 
 

@@ -35,11 +35,15 @@ class ScaledCholesky:
         return linalg.cho_solve((self._factor, False), right / self.scale) / self.scale
 
 
-def damped_cholesky(H: Array) -> ScaledCholesky:
-    """The factorisation with the least damping 0, 1e-14, 1e-12, ... that exists; H positive semidefinite."""
-    for damping in (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6):
-        try:
-            return ScaledCholesky(H, damping)
-        except linalg.LinAlgError:
-            continue
-    return ScaledCholesky(H, 1e-3)
+DAMPINGS = (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6, 1e-3)
+
+
+def damped_cholesky(H: Array, least: float = 0.0) -> ScaledCholesky:
+    """The factorisation with the smallest of `DAMPINGS`, from `least` on, that exists; H positive semidefinite."""
+    for damping in DAMPINGS[:-1]:
+        if damping >= least:
+            try:
+                return ScaledCholesky(H, damping)
+            except linalg.LinAlgError:
+                continue
+    return ScaledCholesky(H, DAMPINGS[-1])

@@ -38,7 +38,8 @@ class Objective:
     def slopes(self, z: Array) -> Array:
         return pointwise.slopes(self.loss.code, self.loss.parameter, z, self.y)
 
-    def curvatures(self, z: Array, mix: float) -> Array:
+    def curvatures(self, z: Array, mix: float = 0.0) -> Array:
+        """loss'', blended by `mix` with the curvature of a majorising parabola."""
         return pointwise.curvatures(self.loss.code, self.loss.parameter, z, self.y, mix)
 
     def gradient(self, lam: Array) -> Array:

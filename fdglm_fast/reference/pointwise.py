@@ -1,4 +1,7 @@
-"""The compiled losses over whole vectors, and the inner loops of the coordinate descent."""
+"""The compiled losses over whole vectors, and the inner loops of the coordinate descent.
+
+What is compiled does not allocate; the plain functions beside it do.
+"""
 
 from __future__ import annotations
 
@@ -16,33 +19,28 @@ _value, _slope = pointwise_loss.value, pointwise_loss.slope
 _curvature, _conjugate = pointwise_loss.curvature, pointwise_loss.conjugate
 
 Array = NDArray[np.float64]
+Indices = NDArray[np.int64]
 
 
 @scalar
-def values(code: int, k: float, z: Array, y: Array) -> Array:
-    """loss(z_i, y_i)."""
-    out = np.empty_like(z)
+def _fill_values(code: int, k: float, z: Array, y: Array, out: Array) -> None:
+    """out_i = loss(z_i, y_i)."""
     for i in range(z.shape[0]):
         out[i] = _value(code, k, z[i], y[i])
-    return out
 
 
 @scalar
-def slopes(code: int, k: float, z: Array, y: Array) -> Array:
-    """loss'(z_i, y_i)."""
-    out = np.empty_like(z)
+def _fill_slopes(code: int, k: float, z: Array, y: Array, out: Array) -> None:
+    """out_i = loss'(z_i, y_i)."""
     for i in range(z.shape[0]):
         out[i] = _slope(code, k, z[i], y[i])
-    return out
 
 
 @scalar
-def conjugates(code: int, k: float, lam: Array, y: Array) -> Array:
-    """loss*(lam_i, y_i)."""
-    out = np.empty_like(lam)
+def _fill_conjugates(code: int, k: float, lam: Array, y: Array, out: Array) -> None:
+    """out_i = loss*(lam_i, y_i)."""
     for i in range(lam.shape[0]):
         out[i] = _conjugate(code, k, lam[i], y[i])
-    return out
 
 
 @scalar
@@ -61,17 +59,45 @@ def _majorant(code: int, k: float, z: float, y: float) -> float:
 
 
 @scalar
-def curvatures(code: int, k: float, z: Array, y: Array, mix: float) -> Array:
-    """loss''(z_i, y_i), moved by `mix` in [0, 1] towards the curvature of a majorising parabola."""
-    out = np.empty_like(z)
+def _fill_curvatures(code: int, k: float, z: Array, y: Array, mix: float, out: Array) -> None:
+    """out_i = loss''(z_i, y_i), moved by `mix` in [0, 1] towards the curvature of a majorising parabola."""
     for i in range(z.shape[0]):
         exact = _curvature(code, k, z[i], y[i])
         out[i] = exact + mix * (_majorant(code, k, z[i], y[i]) - exact)
+
+
+def values(code: int, k: float, z: Array, y: Array) -> Array:
+    """loss(z_i, y_i)."""
+    out = np.empty_like(z)
+    _fill_values(code, k, z, y, out)
+    return out
+
+
+def slopes(code: int, k: float, z: Array, y: Array) -> Array:
+    """loss'(z_i, y_i)."""
+    out = np.empty_like(z)
+    _fill_slopes(code, k, z, y, out)
+    return out
+
+
+def conjugates(code: int, k: float, lam: Array, y: Array) -> Array:
+    """loss*(lam_i, y_i)."""
+    out = np.empty_like(lam)
+    _fill_conjugates(code, k, lam, y, out)
+    return out
+
+
+def curvatures(code: int, k: float, z: Array, y: Array, mix: float = 0.0) -> Array:
+    """loss''(z_i, y_i), blended by `mix` with the curvature of a majorising parabola."""
+    out = np.empty_like(z)
+    _fill_curvatures(code, k, z, y, mix, out)
     return out
 
 
 @scalar
-def sweep(H: Array, diagonal: Array, c: Array, t: Array, code: int, reg: float, a: float, b: float) -> float:
+def sweep(
+    H: Array, diagonal: Array, c: Array, t: Array, code: int, reg: float, a: float, b: float
+) -> float:
     """One pass of coordinate descent on c't + t'Ht/2 + r(t), c kept the gradient of the smooth part at t.
 
     t_j <- prox_{r/H_jj}(t_j - c_j/H_jj). Returns max_j |change of t_j| sqrt(H_jj).
@@ -94,28 +120,31 @@ def sweep_groups(
     c: Array,
     t: Array,
     reg: float,
-    order: NDArray[np.int64],
-    starts: NDArray[np.int64],
+    order: Indices,
+    starts: Indices,
+    steps: Array,
 ) -> float:
     """One pass of block descent for group-l2; group g holds the coordinates order[starts[g]:starts[g+1]].
 
-    t_g <- prox_{r/L_g}(t_g - c_g/L_g), L_g = `curvature[g]` >= |H_gg|_2. Returns max_j |change of t_j| sqrt(L_g).
+    t_g <- prox_{r/L_g}(t_g - c_g/L_g), with L_g = curvature[g] >= |H_gg|_2; `steps` (d) is scratch.
+    Returns max_j |change of t_j| sqrt(L_g).
     """
     largest = 0.0
     for g in range(starts.shape[0] - 1):
-        members = order[starts[g] : starts[g + 1]]
         square = 0.0
-        for j in members:
-            square += (t[j] - c[j] / curvature[g]) ** 2
-        limit = reg * math.sqrt(float(len(members))) / curvature[g]
+        for m in range(starts[g], starts[g + 1]):
+            j = order[m]
+            steps[m] = t[j] - c[j] / curvature[g]
+            square += steps[m] * steps[m]
+        limit = reg * math.sqrt(float(starts[g + 1] - starts[g])) / curvature[g]
         shrink = 1.0 - limit / math.sqrt(square) if square > limit * limit else 0.0
-        steps = np.empty(len(members))
-        for i in range(len(members)):
-            steps[i] = shrink * (t[members[i]] - c[members[i]] / curvature[g]) - t[members[i]]
-        for i in range(len(members)):
-            if steps[i] != 0.0:
-                t[members[i]] += steps[i]
-                largest = max(largest, abs(steps[i]) * math.sqrt(curvature[g]))
-                for l in range(t.shape[0]):  # noqa: E741
-                    c[l] += steps[i] * H[members[i], l]
+        for m in range(starts[g], starts[g + 1]):
+            steps[m] = shrink * steps[m] - t[order[m]]
+        for m in range(starts[g], starts[g + 1]):
+            if steps[m] != 0.0:
+                j = order[m]
+                t[j] += steps[m]
+                largest = max(largest, abs(steps[m]) * math.sqrt(curvature[g]))
+                for i in range(t.shape[0]):
+                    c[i] += steps[m] * H[j, i]
     return largest

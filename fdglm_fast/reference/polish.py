@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from fdglm_fast.penalties import BOX, ELASTIC_NET, GROUP_L2, L1, NONNEG
 from fdglm_fast.reference import face
 from fdglm_fast.reference.objective import Objective
 
@@ -55,26 +54,7 @@ def _snap(objective: Objective, theta: Array, lam: Array, up: Array, down: Array
     unit = max(float(np.abs(objective.y).mean()), np.finfo(np.float64).tiny)
     ends = np.where(residual > 0.0, -up, down)
     lam = np.where(np.abs(residual) / unit < inside / (up + down), lam, ends)
-    return _snap_theta(objective, theta, -objective.gradient(lam)), lam
-
-
-def _snap_theta(objective: Objective, theta: Array, c: Array) -> Array:
-    """theta, put on the kink of r where the slack of c is larger than the distance to it."""
-    p = objective.penalty
-    unit = max(float(np.abs(theta).max(initial=0.0)), np.finfo(np.float64).tiny)
-    steep = max(float(np.abs(c).max(initial=0.0)), np.finfo(np.float64).tiny)
-    if p.code in (L1, ELASTIC_NET):
-        slack = p.reg * (p.a if p.code == ELASTIC_NET else 1.0) - np.abs(c)
-        return np.where(np.abs(theta) / unit < slack / steep, 0.0, theta)
-    if p.code == GROUP_L2:
-        slack = face.group_weights(p, objective.groups) - face.group_norms(objective.groups, c)
-        return np.where(face.group_norms(objective.groups, theta) / unit < slack / steep, 0.0, theta)
-    if p.code == NONNEG:
-        return np.where(theta / unit < -c / steep, 0.0, theta)
-    if p.code == BOX:
-        theta = np.where((theta - p.a) / unit < -c / steep, p.a, theta)
-        return np.where((p.b - theta) / unit < c / steep, p.b, theta)
-    return theta
+    return face.snap(objective.penalty, objective.groups, theta, -objective.gradient(lam)), lam
 
 
 def _newton(objective: Objective, theta: Array, lam: Array, up: Array, down: Array) -> tuple[Array, Array] | None:

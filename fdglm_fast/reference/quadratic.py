@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from fdglm_fast.penalties import GROUP_L2, L2, NONE, Penalty
 from fdglm_fast.reference import face
 from fdglm_fast.reference.active_set import ActiveSet
+from fdglm_fast.reference.cone_program import penalty_rows, solve_cone_program
 from fdglm_fast.reference.linear import damped_cholesky
 from fdglm_fast.reference.pointwise import sweep, sweep_groups
 
@@ -33,6 +35,7 @@ class Model:
 
     def _order_groups(self) -> None:
         self._order = np.argsort(self.groups, kind="stable")
+        self._steps = np.empty(len(self.groups))
         names, starts = np.unique(self.groups[self._order], return_index=True)
         self._starts = np.append(starts, len(self.groups)).astype(np.int64)
         self._curvature = np.empty(len(names))
@@ -53,12 +56,27 @@ class Model:
             first = max(first, change)
             if change <= max(RELATIVE_CHANGE * first, self._rounding(t)):
                 break
-            if round_ < EASY_ROUNDS or self.penalty.code == GROUP_L2:
-                self._newton_on_face(t, c)
-            else:
+            if round_ >= EASY_ROUNDS and self.penalty.code != GROUP_L2:
                 t = ActiveSet(self.H, self.penalty, t, c).minimise()
+            else:
+                if round_ == EASY_ROUNDS:
+                    t = self._interior_point(g - self.H @ theta)
+                    c = g + self.H @ (t - theta)
+                self._newton_on_face(t, c)
             c = g + self.H @ (t - theta)
         return t
+
+    def _interior_point(self, linear: Array) -> Array:
+        """The minimiser of linear't + t'Ht/2 + r(t) as a second-order cone programme, groups near 0 put there."""
+        part = penalty_rows(self.penalty, self.groups, len(linear))
+        # In the units of the penalty, so that the solver's absolute tolerances mean something.
+        unit = 1.0 / float(part.cost.max())
+        P = sparse.csc_matrix(unit * self.H)
+        P.resize(len(linear) + len(part.cost), len(linear) + len(part.cost))
+        q = unit * np.concatenate((linear, part.cost))
+        x, _ = solve_cone_program(P, q, part.rows, part.right, part.cones)
+        t = x[: len(linear)]
+        return face.snap(self.penalty, self.groups, t, -(linear + self.H @ t))
 
     def _rounding(self, t: Array) -> float:
         """A change that is no more than the rounding of t."""
@@ -67,25 +85,36 @@ class Model:
     def _sweep(self, c: Array, t: Array) -> float:
         p = self.penalty
         if p.code == GROUP_L2:
-            return sweep_groups(self.H, self._curvature, c, t, p.reg, self._order, self._starts)
+            return sweep_groups(self.H, self._curvature, c, t, p.reg, self._order, self._starts, self._steps)
         return sweep(self.H, self._diagonal, c, t, p.code, p.reg, p.a, p.b)
 
     def _newton_on_face(self, t: Array, c: Array) -> None:
-        """t moves to the minimiser over the span of its face, or part of the way where the face ends before."""
+        """t moves to the minimiser over the span of its face, or part of the way where the face ends before.
+
+        Where the face is flat the plain step may be rounding blown up and decrease nothing; a damped one is then
+        tried.
+        """
         on = np.flatnonzero(face.free(self.penalty, self.groups, t))
         if not on.size:
             return
         slope = (c + face.gradient(self.penalty, self.groups, t))[on]
         matrix = self.H[np.ix_(on, on)] if on.size < t.size else self.H.copy()
         face.add_hessian(self.penalty, self.groups, t, on, matrix)
-        step = np.zeros_like(t)
-        step[on] = -damped_cholesky(matrix).solve(slope)
+        for damping in (0.0, 1e-10, 1e-6):
+            step = np.zeros_like(t)
+            step[on] = -damped_cholesky(matrix, damping).solve(slope)
+            if self._take(t, c, step):
+                return
+
+    def _take(self, t: Array, c: Array, step: Array) -> bool:
+        """Move t by the first part 1, 1/2, 1/4, ... of the step, kept on the face, that does not increase the model."""
         part = 1.0
         for _ in range(12):
-            trial = face.onto_closed_face(self.penalty, t, t + part * step)
+            trial = face.onto_closed_face(self.penalty, self.groups, t, t + part * step)
             moved = trial - t
             change = float(c @ moved) + 0.5 * float(moved @ (self.H @ moved))
             if change + face.increase(self.penalty, self.groups, t, trial) <= 0.0:
                 t[:] = trial
-                return
+                return True
             part *= 0.5
+        return False
