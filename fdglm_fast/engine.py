@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from fdglm_fast.errors import UsageError, unknown_name
 from fdglm_fast.kernels.arrays import State, Steps, aligned_zeros, group_count, most_threads
+from fdglm_fast.kernels.tally import PHASES
 from fdglm_fast.neighbours import plan_neighbours
 from fdglm_fast.network import Network
 from fdglm_fast.problem import Problem
@@ -59,6 +60,7 @@ class Engine:
         *,
         schedule: str = "auto",
         threads: int = 1,
+        tally: bool = False,
     ) -> None:
         from fdglm_fast.kernels.iterate import iterate_agents, iterate_tiles
 
@@ -76,7 +78,8 @@ class Engine:
             scalar(t * self._plan.scale**2),
             np.full(problem.agents, steps.sigma / problem.n, problem.dtype),
         )
-        self.state = self._allocate(tiles, d, groups)
+        counted = np.zeros((most_threads(), len(PHASES), problem.agents), np.int64) if tally else None
+        self.state = self._allocate(tiles, d, groups)._replace(tally=counted)
 
     def _allocate(self, tiles: int, d: int, groups: int) -> State:
         problem, dtype = self.problem, self.problem.dtype
@@ -128,6 +131,11 @@ class Engine:
     def duals(self) -> list[Array]:
         """Agent 1's lambda: its average and its last value, in tiles."""
         return [self.state.lam_sum / max(self.iteration, 1), self.state.lam[:, 0].astype(np.float64)]
+
+    def executed(self) -> dict[str, npt.NDArray[np.int64]]:
+        """Operations so far, by phase and agent, of an engine made with `tally`."""
+        total = self.state.tally.sum(axis=0)
+        return {phase: total[k] for k, phase in enumerate(PHASES)}
 
     def is_finite(self) -> bool:
         """Whether the iterates are numbers. A lambda that is not spoils theta in the next iteration."""

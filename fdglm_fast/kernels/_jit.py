@@ -23,8 +23,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 FASTMATH = False
 
 # Without Numba's run time nothing can allocate, and arrays are not counted, which saves a call at each use.
-BARE = {"_nrt": False}
-INLINED = {"_nrt": False, "forceinline": True}
+BARE: Any = {"_nrt": False}
+INLINED: Any = {"_nrt": False, "forceinline": True}
 
 # Numba's settings are made at import; the type checker does not see them.
 _SETTINGS: Any = numba.config

@@ -82,6 +82,7 @@ class State(NamedTuple):
     u: Any  # (slots, m, B) 2 v+ - v
     pool: Any  # (slots, shared sums, B)
     line: Any  # (threads, 1, B)
+    tally: Any = None  # operations executed, (threads, phases, m) int64; None compiles the counting out
 
 
 def tile_rows(dtype: npt.DTypeLike) -> int:

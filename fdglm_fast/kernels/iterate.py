@@ -38,11 +38,11 @@ def tile_update(
     agents = state.lam.shape[1]
     if agents > 1:
         for q in range(state.pool.shape[1]):
-            shared_sum(q, state.lam, tile, state.pool, slot, near)
+            shared_sum(q, state.lam, tile, slot, slot, near, state)
         for j in range(agents):
-            v_update(j, tile, slot, near, steps, state)
+            v_update(j, tile, slot, slot, near, steps, state)
         for q in range(state.pool.shape[1]):
-            shared_sum(q, state.u, slot, state.pool, slot, near)
+            shared_sum(q, state.u, slot, slot, slot, near, state)
     for j in range(agents):
         lambda_update(j, tile, slot, slot, tiles, offsets, near, model, steps, state)
 
@@ -54,7 +54,7 @@ def iterate_tiles(
     """`count` iterations, threads over groups of tiles."""
     all_tiles, groups = state.lam.shape[0], state.partial.shape[0]
     for _ in range(count):
-        theta_update(model, steps, state)
+        theta_update(offsets, model, steps, state)
         for index in prange(groups):
             start = np.int64(index) * tiles.group
             for tile in range(start, min(start + tiles.group, all_tiles)):
@@ -72,22 +72,22 @@ def iterate_agents(
     all_tiles, agents, slots = state.lam.shape[0], state.lam.shape[1], state.u.shape[0]
     sums = state.pool.shape[1]
     for _ in range(count):
-        theta_update(model, steps, state)
+        theta_update(offsets, model, steps, state)
         for start in range(0, all_tiles, slots):
             stop = min(start + slots, all_tiles)
             if agents > 1:
                 for index in prange(sums):
                     q = np.int64(index)
                     for tile in range(start, stop):
-                        shared_sum(q, state.lam, tile, state.pool, tile - start, near)
+                        shared_sum(q, state.lam, tile, tile - start, get_thread_id(), near, state)
                 for index in prange(agents):
                     j = np.int64(index)
                     for tile in range(start, stop):
-                        v_update(j, tile, tile - start, near, steps, state)
+                        v_update(j, tile, tile - start, get_thread_id(), near, steps, state)
                 for index in prange(sums):
                     q = np.int64(index)
                     for tile in range(start, stop):
-                        shared_sum(q, state.u, tile - start, state.pool, tile - start, near)
+                        shared_sum(q, state.u, tile - start, tile - start, get_thread_id(), near, state)
             for index in prange(agents):
                 j = np.int64(index)
                 for tile in range(start, stop):

@@ -26,10 +26,9 @@ ABSOLUTE_SLACK = 1e-12
 @scalar
 def soft_threshold(x: float, threshold: float) -> float:
     """sign(x) max(|x| - threshold, 0): three operations (subtract, compare, restore the sign)."""
-    excess = (x if x > 0.0 else -x) - threshold
-    if excess <= 0.0:
-        return 0.0
-    return excess if x > 0.0 else -excess
+    excess = abs(x) - threshold
+    size = excess if excess > 0.0 else 0.0
+    return size if x > 0.0 else -size
 
 
 @scalar
@@ -46,6 +45,22 @@ def prox(code: int, reg: float, a: float, b: float, x: float, tau: float) -> flo
     if code == BOX:
         return a if x < a else b if x > b else x
     return x
+
+
+@scalar
+def prox_operations(code: int) -> int:
+    """Operations of `prox` on one coordinate, at most; products of the weights are formed once and not counted."""
+    if code == L1:
+        return 3
+    if code in (L2, NONNEG):
+        return 1
+    if code == ELASTIC_NET:
+        return 4
+    if code == BOX:
+        return 2
+    if code == GROUP_L2:
+        return 3  # square, add, scale; a square root, a division and a subtraction for each group come on top
+    return 0
 
 
 @scalar

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,8 +22,9 @@ class Reference:
     method              how it was found
     residual            smooth losses: |theta - prox_{eta r}(theta - eta grad)|_2/eta divided by |grad f(0)|_2, with
                         eta = n/|X|^2; other losses: the duality gap in the units of `accuracy`
-    accuracy            duality gap divided by max(|L*|, L_0 - L*); without a norm in r (none, nonneg) the gap is
-                        the one over a ball around 0 that holds theta twice over
+    accuracy            duality gap divided by max(|L*|, L_0 - L*). Where r leaves no room for rounding (none, nonneg)
+                        the gap is that over a ball around 0 with twice the radius theta needs; for none it may be
+                        what another Newton step would gain instead, where that is less
     seconds             the time it took
     """
 
@@ -34,3 +36,13 @@ class Reference:
     residual: float
     accuracy: float
     seconds: float
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What a method found: theta, dual variables where it has its own, and what another Newton step would gain."""
+
+    theta: NDArray[np.float64]
+    method: str
+    lam: NDArray[np.float64] | None = None
+    gain: float = math.inf

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from fdglm_fast.losses import ABSOLUTE, QUANTILE, Loss
+from fdglm_fast.reference.answer import Candidate
 from fdglm_fast.reference.cone_program import penalty_rows, solve_cone_program
 from fdglm_fast.reference.face import quadratic_weight
 from fdglm_fast.reference.objective import Objective
@@ -33,12 +34,12 @@ def kink_slopes(loss: Loss, y: Array) -> tuple[Array, Array]:
     return np.where(y > 0.0, 1.0, 0.0), np.where(y > 0.0, 0.0, 1.0)
 
 
-def solve_kinked(objective: Objective) -> tuple[Array, Array, str]:
+def solve_kinked(objective: Objective) -> Candidate:
     """A minimiser theta and dual variables lam, the slopes of the losses there."""
     up, down = kink_slopes(objective.loss, objective.y)
     theta, lam = _interior_point(objective, up, down)
     theta, lam, better = polish(objective, theta, lam, up, down)
-    return theta, lam, "clarabel, polished" if better else "clarabel"
+    return Candidate(theta, "clarabel, polished" if better else "clarabel", lam)
 
 
 def _interior_point(objective: Objective, up: Array, down: Array) -> tuple[Array, Array]:

@@ -59,7 +59,7 @@ def gradient(penalty: Penalty, groups: Groups, t: Array) -> Array:
 
 
 def add_hessian(penalty: Penalty, groups: Groups, t: Array, on: NDArray[np.intp], matrix: Array) -> None:
-    """matrix += r''(t) on the coordinates `on` of the face; a group has reg sqrt(|g|)/|t_g| (I - u u'), u = t_g/|t_g|"""
+    """matrix += r''(t) on the face's coordinates `on`; a group has reg sqrt(|g|)/|t_g| (I - u u'), u = t_g/|t_g|"""
     if penalty.code != GROUP_L2:
         matrix[np.diag_indices_from(matrix)] += quadratic_weight(penalty)
         return

@@ -95,9 +95,7 @@ def curvatures(code: int, k: float, z: Array, y: Array, mix: float = 0.0) -> Arr
 
 
 @scalar
-def sweep(
-    H: Array, diagonal: Array, c: Array, t: Array, code: int, reg: float, a: float, b: float
-) -> float:
+def sweep(H: Array, diagonal: Array, c: Array, t: Array, code: int, reg: float, a: float, b: float) -> float:
     """One pass of coordinate descent on c't + t'Ht/2 + r(t), c kept the gradient of the smooth part at t.
 
     t_j <- prox_{r/H_jj}(t_j - c_j/H_jj). Returns max_j |change of t_j| sqrt(H_jj).

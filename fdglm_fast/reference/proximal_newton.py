@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fdglm_fast.errors import NumericalError
 from fdglm_fast.losses import HUBER, SQUARED
 from fdglm_fast.penalties import GROUP_L2, L2, NONE
 from fdglm_fast.reference import face
+from fdglm_fast.reference.answer import Candidate
 from fdglm_fast.reference.attained import check_attained
 from fdglm_fast.reference.direct import factor_normal
 from fdglm_fast.reference.objective import Objective
@@ -37,27 +39,33 @@ class State:
     residual: float
 
 
-def solve_smooth(objective: Objective) -> tuple[Array, str]:
+def solve_smooth(objective: Objective) -> Candidate:
     """A minimiser; without a penalty, and for l2 with d > n, sought in the row space of X (least norm)."""
     design, code = objective.design, objective.penalty.code
     wide = design.d > design.n
     if (code == L2 and wide) or (code == NONE and (wide or factor_normal(objective) is None)):
         basis = design.row_basis()
         if basis.shape[1] == 0:
-            return np.zeros(design.d), "row space"
-        return basis @ _iterate(objective.with_design(design.projected(basis))), "proximal newton, row space"
-    return _iterate(objective), "proximal newton"
+            return Candidate(np.zeros(design.d), "row space", gain=0.0)
+        beta, gain = _iterate(objective.with_design(design.projected(basis)))
+        return Candidate(basis @ beta, "proximal newton, row space", gain=gain)
+    theta, gain = _iterate(objective)
+    return Candidate(theta, "proximal newton", gain=gain)
 
 
 def _state(objective: Objective, theta: Array) -> State:
+    """All of it at theta; NumericalError where the loss overflows there."""
     theta = objective.project(theta)
     z = objective.design.times(theta)
+    value = objective.value(theta, z)
+    if not math.isfinite(value):
+        raise NumericalError(f"the {objective.loss.name} loss overflows where the reference starts; scale X down.")
     gradient = objective.gradient(objective.slopes(z))
-    return State(theta, z, objective.value(theta, z), gradient, objective.residual(theta, gradient))
+    return State(theta, z, value, gradient, objective.residual(theta, gradient))
 
 
-def _iterate(objective: Objective) -> Array:
-    """Steps until the residual is as small as rounding lets it be; the best point seen.
+def _iterate(objective: Objective) -> tuple[Array, float]:
+    """Steps until the residual is as small as rounding lets it be; the best point seen, and what a step would gain.
 
     `mix` blends the exact curvature with that of a majorising parabola (which always decreases the objective):
     Huber starts with the parabola, as far from the data its curvature is 0; others turn to it when a step fails.
@@ -65,13 +73,13 @@ def _iterate(objective: Objective) -> Array:
     state = best = _state(objective, np.zeros(objective.design.d))
     mix, stalled = (1.0 if objective.loss.code == HUBER else 0.0), 0
     models = _Models(objective)
-    for _ in range(ITERATIONS):
+    for iteration in range(ITERATIONS):
         if best.residual <= TARGET or stalled > (STALL if best.residual < CLOSE else LONG_STALL):
             break
         columns = _working_set(objective, state)
         step = models.step(state, columns, mix)
         z_step = objective.design.times(step)
-        check_attained(objective, state.residual, z_step)
+        check_attained(objective, iteration, step, z_step)
         part = _line_search(objective, state, step, z_step)
         if part == 0.0 and mix == 1.0:
             break
@@ -84,7 +92,7 @@ def _iterate(objective: Objective) -> Array:
         stalled = 0 if state.residual < 0.5 * best.residual else stalled + 1
         if state.residual < best.residual:
             best = state
-    return best.theta
+    return best.theta, models.gain(best)
 
 
 class _Models:
@@ -103,6 +111,12 @@ class _Models:
         theta = state.theta[columns]
         step[columns] = model.minimise(theta, state.gradient[columns]) - theta
         return step
+
+    def gain(self, state: State) -> float:
+        """What a Newton step from the state would gain, by the last model of all columns."""
+        if self._model is None or self._columns is None or len(self._columns) < len(state.theta):
+            return math.inf
+        return self._model.gain(state.theta, state.gradient)
 
     def _model_of(self, state: State, columns: Columns, mix: float) -> Model:
         o = self.objective

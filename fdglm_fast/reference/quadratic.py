@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
@@ -65,6 +67,14 @@ class Model:
                 self._newton_on_face(t, c)
             c = g + self.H @ (t - theta)
         return t
+
+    def gain(self, theta: Array, g: Array) -> float:
+        """How far the model falls below its value at theta, for a smooth r: none or l2."""
+        if self.penalty.code not in (NONE, L2):
+            return math.inf
+        slope, matrix = g + face.gradient(self.penalty, self.groups, theta), self.H.copy()
+        face.add_hessian(self.penalty, self.groups, theta, np.arange(len(theta)), matrix)
+        return 0.5 * float(slope @ damped_cholesky(matrix).solve(slope))
 
     def _interior_point(self, linear: Array) -> Array:
         """The minimiser of linear't + t'Ht/2 + r(t) as a second-order cone programme, groups near 0 put there."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fdglm_fast.errors import DataError, NumericalError
 from fdglm_fast.losses import SQUARED, Loss
 from fdglm_fast.penalties import GROUP_L2, L2, NONE, Penalty
-from fdglm_fast.reference.answer import Reference
+from fdglm_fast.reference.answer import Candidate, Reference
 from fdglm_fast.reference.conic import solve_kinked
 from fdglm_fast.reference.design import Design
 from fdglm_fast.reference.direct import solve_direct
@@ -34,12 +34,12 @@ def solve(
     start = time.perf_counter()
     objective = _objective(X, y, loss, penalty, groups)
     if not loss.smooth:
-        theta, lam, method = solve_kinked(objective)
+        found = solve_kinked(objective)
     elif loss.code == SQUARED and objective.penalty.code in (NONE, L2):
-        (theta, method), lam = solve_direct(objective), None
+        found = solve_direct(objective)
     else:
-        (theta, method), lam = solve_smooth(objective), None
-    return _checked(objective, theta, lam, method, start)
+        found = solve_smooth(objective)
+    return _checked(objective, found, start)
 
 
 def _objective(
@@ -60,23 +60,26 @@ def _objective(
     return Objective(Design(X), np.asarray(y, dtype=np.float64), loss, simple, numbers)
 
 
-def _checked(objective: Objective, theta: Array, lam: Array | None, method: str, start: float) -> Reference:
+def _checked(objective: Objective, found: Candidate, start: float) -> Reference:
     """The answer with its objective, residual and accuracy; NumericalError where it is not good enough."""
-    zero, z = np.zeros_like(theta), objective.design.times(theta)
-    at_zero = objective.value(zero, np.zeros(objective.design.n))
-    value = objective.value(theta, z)
+    theta, z = found.theta, objective.design.times(found.theta)
+    zero, z_zero = np.zeros_like(theta), np.zeros_like(z)
+    value, at_zero = objective.value(theta, z), objective.value(zero, z_zero)
     if at_zero <= value:
-        theta, z, value = zero, np.zeros(objective.design.n), at_zero
-    slopes = objective.slopes(z) if lam is None else lam
-    # Outside a box without 0 the losses alone say what size a difference of objectives has.
-    drop = (at_zero if math.isfinite(at_zero) else objective.mean_loss(np.zeros(objective.design.n))) - value
-    size = max(abs(value), drop, np.finfo(np.float64).tiny)
-    accuracy = objective.gap(theta, z, slopes) / size
-    residual = accuracy if lam is not None else objective.residual(theta, objective.gradient(slopes))
+        theta, z, value = zero, z_zero, at_zero
+    lam = objective.slopes(z) if found.lam is None else found.lam
+    # Where 0 is outside the domain of r, the losses alone say what size a difference of objectives has.
+    drop = (at_zero if math.isfinite(at_zero) else objective.mean_loss(z_zero)) - value
+    gap = objective.gap(theta, z, lam)
+    if objective.penalty.code == NONE:
+        gap = min(gap, found.gain)
+    accuracy = gap / max(abs(value), drop, np.finfo(np.float64).tiny)
+    residual = accuracy if found.lam is not None else objective.residual(theta, objective.gradient(lam))
     if not (math.isfinite(value) and residual <= LARGEST_RESIDUAL):
         raise NumericalError(
-            f"the reference for {objective.loss.spec} with penalty {objective.penalty.spec} reached the residual "
-            f"{residual:.1e} and not {LARGEST_RESIDUAL:.0e}; the columns of X may be scaled very differently."
+            f"the reference for {objective.loss.spec} with penalty {objective.penalty.spec} stopped at the residual "
+            f"{residual:.1e}, above {LARGEST_RESIDUAL:.0e}: columns of X are too nearly dependent; a penalty l2 helps."
         )
+    seconds = time.perf_counter() - start
     norm = float(np.linalg.norm(theta))
-    return Reference(theta, value, at_zero, norm, method, residual, accuracy, time.perf_counter() - start)
+    return Reference(theta, value, at_zero, norm, found.method, residual, accuracy, seconds)
