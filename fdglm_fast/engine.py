@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from fdglm_fast.errors import UsageError, unknown_name
+from fdglm_fast.errors import unknown_name
 from fdglm_fast.kernels.arrays import State, Steps, aligned_zeros, group_count, most_threads
 from fdglm_fast.kernels.tally import PHASES
 from fdglm_fast.neighbours import plan_neighbours
 from fdglm_fast.network import Network
+from fdglm_fast.options import SCHEDULES, check_threads
 from fdglm_fast.problem import Problem
 from fdglm_fast.steps import StepSizes
 
-SCHEDULES = ("auto", "agents", "tiles")
 SCRATCH_BYTES = 4 << 20  # what the agents schedule may use for u: more tiles at a time, but still in cache
 BYTES_A_THREAD = 1 << 20  # of an iteration: below it a second thread is not worth waking
 Array = npt.NDArray[np.float64]
@@ -27,8 +27,7 @@ def set_threads(threads: int | None, work: int) -> int:
     import numba
 
     most = most_threads()
-    if threads is not None and not 1 <= threads <= most:
-        raise UsageError(f"--threads must be from 1 to {most} on this machine, not {threads}.")
+    check_threads(threads, most)
     chosen = threads or max(1, min(most, work // BYTES_A_THREAD))
     numba.set_num_threads(chosen)
     return chosen

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -13,40 +14,17 @@ from fdglm_fast.engine import Engine, bytes_per_iteration, set_threads
 from fdglm_fast.errors import UsageError
 from fdglm_fast.evaluate import Evaluator, Point
 from fdglm_fast.network import Network, build_network
+from fdglm_fast.norms import block_norms
+from fdglm_fast.options import Options
 from fdglm_fast.problem import Problem
 from fdglm_fast.reference import Reference
-from fdglm_fast.steps import Given, StepSizes, choose_steps
+from fdglm_fast.steps import StepSizes, choose_steps
 from fdglm_fast.stopping import CHECK_EVERY, FINITE_EVERY, StopReason
 from fdglm_fast.theory import Certificate, certificate
 from fdglm_fast.trace import Record, record_points
 
 Array = npt.NDArray[np.float64]
 CALL_SECONDS = 0.15  # how long a call of the kernels may take when somebody is watching the clock
-
-
-@dataclass(frozen=True)
-class Options:
-    """How to run. `interrupted` is asked between calls of the kernels; `progress` is told how far it is."""
-
-    iterations: int = 5000
-    tol: float | None = None
-    time_limit: float | None = None
-    record: str = "log:60"
-    steps: Given = field(default_factory=Given)
-    schedule: str = "auto"
-    threads: int | None = None
-    progress: Callable[[int, Point | None], None] | None = None
-    interrupted: Callable[[], bool] | None = None
-
-    def check(self) -> None:
-        if self.iterations < 1:
-            raise UsageError(f"the number of iterations must be at least 1, not {self.iterations}.")
-        if self.tol is not None and not self.tol > 0.0:
-            raise UsageError(f"the tolerance must be positive, not {self.tol}.")
-        if self.time_limit is not None and not self.time_limit > 0.0:
-            raise UsageError(f"the time limit must be positive, not {self.time_limit} seconds.")
-        record_points(self.record, self.iterations)
-        self.steps.check()
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,8 +68,9 @@ def solve(
 
     options = options or Options()
     options.check()
-    # BLAS threads that spin after a call would take the cores from the kernels' threads.
-    with threadpool_limits(1, user_api="blas"):
+    # BLAS threads that spin after a call would take the cores from the kernels' threads. Numbers that overflow are
+    # looked for where it matters, and need no warning from NumPy besides.
+    with threadpool_limits(1, user_api="blas"), np.errstate(over="ignore", invalid="ignore"):
         return _solve(problem, _network_for(problem, network), reference, options)
 
 
@@ -100,15 +79,14 @@ def _solve(problem: Problem, network: Network, reference: Reference | None, opti
     threads = set_threads(options.threads, bytes_per_iteration(problem))
     steps = choose_steps(problem, network, options.steps, reference.norm if reference else None)
     engine = Engine(problem, network, steps, schedule=options.schedule, threads=threads)
-    promise = _certificate(problem, steps, reference)
+    promise = _certificate(problem, network, steps, reference)
     run = _Run(engine, Evaluator(problem, steps.chi), options, reference, promise, started)
     setup = time.perf_counter() - started
     reason = run.loop()
-    iteration, theta_sum, theta = run.good
     return Result(
-        theta_average=problem.in_user_order(theta_sum / max(iteration, 1)),
-        theta_last=problem.in_user_order(theta),
-        iterations=iteration,
+        theta_average=problem.in_user_order(run.good.average),
+        theta_last=problem.in_user_order(run.good.last),
+        iterations=run.good.iteration,
         stop_reason=reason,
         trace=run.trace,
         steps=steps,
@@ -131,7 +109,7 @@ def _network_for(problem: Problem, network: Network | None) -> Network:
     return network
 
 
-def _certificate(problem: Problem, steps: StepSizes, reference: Reference | None) -> Certificate:
+def _certificate(problem: Problem, network: Network, steps: StepSizes, reference: Reference | None) -> Certificate:
     trusted = None
     if reference is None:
         trusted = "the optimum is not known (--reference computes it)"
@@ -139,8 +117,35 @@ def _certificate(problem: Problem, steps: StepSizes, reference: Reference | None
         trusted = f"R = {steps.R:.6g} is smaller than the norm of the optimum, {reference.norm:.6g}"
     elif steps.sigma * steps.tau * (steps.kappa / problem.n) ** 2 > 1.0 + 1e-9:
         trusted = "the steps do not keep sigma * tau * ||K||^2 <= 1"
+    else:
+        trusted = _wrong_constant(problem, network, steps)
     constants = (steps.chi, steps.delta, steps.R)
     return certificate(problem.loss, problem.n, problem.agents, (steps.sigma, steps.tau), constants, trusted)
+
+
+def _wrong_constant(problem: Problem, network: Network, steps: StepSizes) -> str | None:
+    """Which of the constants that the user gave is no bound, if one is not."""
+    given = [name for name, source in steps.sources.items() if source == "given"]
+    if "chi" in given:
+        norm = float(block_norms(problem.tiles, np.array([0, problem.d]))[0])
+        if steps.chi < norm * (1.0 - 1e-9):
+            return f"chi = {steps.chi:.6g} is smaller than ||X||, {norm:.6g}"
+    if "D" in given and steps.D < network.laplacian_norm * (1.0 - 1e-9):
+        return f"D = {steps.D:.6g} is smaller than ||L||, {network.laplacian_norm:.6g}"
+    gap = network.spectral_gap
+    if "delta" in given and gap is not None and steps.delta is not None and steps.delta > gap * (1.0 + 1e-9):
+        return f"delta = {steps.delta:.6g} is larger than the spectral gap, {gap:.6g}"
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """What is measured and reported of a state; theta in agent order, duals where the loss needs them."""
+
+    iteration: int
+    average: Array
+    last: Array
+    duals: list[Array] | None
 
 
 class _Run:
@@ -161,23 +166,31 @@ class _Run:
         self.seconds = 0.0
         self.at_zero = evaluator.objective_at_zero()
         self._points = record_points(options.record, options.iterations)
-        self._remember()
+        self.good = self._recorded = self._look()
 
-    def _remember(self) -> None:
-        """Keep the state that was just seen to be finite."""
-        state = self.engine.state
-        self.good = (self.engine.iteration, state.theta_sum.copy(), state.theta.copy())
+    def _look(self) -> _Seen:
+        engine = self.engine
+        duals = None if engine.problem.loss.smooth else engine.duals()
+        return _Seen(engine.iteration, engine.average, engine.last, duals)
 
     def loop(self) -> StopReason:
-        """Until there is a reason to stop: advance to the next point of interest, look, measure."""
+        """Run until there is a reason to stop, and see to it that the trace ends with the state that is reported."""
+        reason = self._until_reason()
+        if reason is not StopReason.NOT_FINITE and self._is_sound():
+            return reason
+        self._fall_back()
+        return StopReason.NOT_FINITE
+
+    def _until_reason(self) -> StopReason:
+        """Again and again: advance to the next point of interest, look, measure."""
         while True:
             self._advance(self._next() - self.engine.iteration)
             if not self.engine.is_finite():
                 return StopReason.NOT_FINITE
-            self._remember()
+            self.good = self._look()
             now = self.engine.iteration
             point = None
-            due = now in self._points
+            due = self._points[bisect_left(self._points, now)] == now
             if due or (self.options.tol is not None and now % CHECK_EVERY == 0):
                 point = self._measure(record=due)
                 if self.options.tol is not None and point.residual <= self.options.tol:
@@ -198,10 +211,24 @@ class _Run:
             self._measure(record=True)
         return reason
 
+    def _is_sound(self) -> bool:
+        """Whether the objective is a number in the last record, as it may not be of huge but finite iterates."""
+        end = self.trace[-1]
+        return math.isfinite(end.objective_average) or math.isfinite(end.objective_last)
+
+    def _fall_back(self) -> None:
+        """Report the last finite iterates, or those of the last record with an objective that is a number."""
+        if not self.trace or self.trace[-1].iteration < self.good.iteration:
+            self._measure(record=True)
+        while self.trace and not self._is_sound():
+            self.trace.pop()
+        if not self.trace or self.trace[-1].iteration < self.good.iteration:
+            self.good = self._recorded
+
     def _next(self) -> int:
         """The iteration to stop at next: a record, a check, or as far as the clock allows."""
         now = self.engine.iteration
-        ahead = [now + FINITE_EVERY, *[p for p in self._points if p > now][:1]]
+        ahead = [now + FINITE_EVERY, self._points[bisect_right(self._points, now)]]
         if self.options.tol is not None:
             ahead.append(now - now % CHECK_EVERY + CHECK_EVERY)
         if self.options.progress or self.options.interrupted or self.options.time_limit is not None:
@@ -216,10 +243,11 @@ class _Run:
 
     def _measure(self, record: bool) -> Point:
         """Measure the average and the last iterate; the one with the smaller residual is returned."""
-        duals = None if self.engine.problem.loss.smooth else self.engine.duals()
-        average, last = self.evaluator.measure([self.engine.average, self.engine.last], duals)
+        seen = self.good
+        average, last = self.evaluator.measure([seen.average, seen.last], seen.duals)
         if record:
             self.trace.append(self._record(average, last))
+            self._recorded = seen if self._is_sound() else self._recorded
         return average if average.residual <= last.residual else last
 
     def _record(self, average: Point, last: Point) -> Record:
@@ -231,7 +259,7 @@ class _Run:
             return (point.objective - best) / (self.at_zero - best)
 
         return Record(
-            iteration=self.engine.iteration,
+            iteration=self.good.iteration,
             objective_average=average.objective,
             objective_last=last.objective,
             relative_error_average=error(average),
@@ -240,6 +268,6 @@ class _Run:
             residual_last=last.residual,
             gap_average=average.gap,
             gap_last=last.gap,
-            bound=None if best is None else self.promise.gap(self.engine.iteration, best),
+            bound=None if best is None else self.promise.gap(self.good.iteration, best),
             seconds=self.seconds,
         )

@@ -14,38 +14,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fdglm_fast.errors import UsageError, unknown_name
+from fdglm_fast.errors import UsageError
 from fdglm_fast.network import Network
 from fdglm_fast.norms import Gram, block_norms
+from fdglm_fast.options import Given
 from fdglm_fast.problem import Problem
 from fdglm_fast.theory import rho_of
 
-RULES = ("theorem", "tight")
 LOOSE = 1.0 + 1e-9  # what rounding may add to tau sigma ||K||^2
-
-
-@dataclass(frozen=True)
-class Given:
-    """What the user fixed; None means: find out."""
-
-    rule: str = "theorem"
-    sigma: float | None = None
-    tau: float | None = None
-    chi: float | None = None
-    D: float | None = None
-    delta: float | None = None
-    R: float | None = None
-    force: bool = False
-
-    def check(self) -> None:
-        if self.rule not in RULES:
-            raise unknown_name("step rule", self.rule, RULES)
-        for name in ("sigma", "tau", "chi", "D", "delta", "R"):
-            value = getattr(self, name)
-            if value is not None and not (math.isfinite(value) and value > 0.0):
-                raise UsageError(f"{name} must be a positive number, not {value}.")
-        if (self.sigma is None) != (self.tau is None):
-            raise UsageError("sigma and tau must be given together.")
 
 
 @dataclass(frozen=True)

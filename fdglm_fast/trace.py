@@ -11,6 +11,8 @@ import numpy as np
 
 from fdglm_fast.errors import UsageError
 
+MOST_RECORDS = 1_000_000  # they are kept in memory
+
 
 @dataclass(frozen=True)
 class Record:
@@ -39,9 +41,12 @@ def _finite(value: float | int | None) -> float | int | None:
 def record_points(rule: str, iterations: int) -> list[int]:
     """When the trace is taken: `log:K` (about K iterations, evenly in the logarithm) or `every:K`; the last too."""
     name, _, text = rule.partition(":")
-    if name not in ("log", "every") or not text.isdigit() or int(text) < 1:
+    whole = text.isascii() and text.isdecimal() and len(text) <= 18
+    k = int(text) if whole else 0
+    if name not in ("log", "every") or k < 1:
         raise UsageError(f"--record takes log:K or every:K with a whole number K >= 1, not '{rule}'.")
-    k = int(text)
+    if (k if name == "log" else iterations // k) > MOST_RECORDS:
+        raise UsageError(f"--record {rule} would take more than {MOST_RECORDS} records; choose another K.")
     if name == "every":
         points = set(range(k, iterations + 1, k))
     elif k == 1:

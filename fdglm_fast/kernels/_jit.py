@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+import llvmlite.binding as llvm
 import numba
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -31,8 +32,9 @@ _SETTINGS: Any = numba.config
 
 
 def source_hash() -> str:
-    """A hash of the sources that compiled code is made of, and of Numba's version."""
-    digest = hashlib.sha256(numba.__version__.encode())
+    """A hash of what compiled code depends on: the sources, Numba's version, and the processor."""
+    processor = f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
+    digest = hashlib.sha256(f"{numba.__version__} {processor}".encode())
     package = Path(__file__).resolve().parent.parent
     codes = [package / "losses.py", package / "penalties.py", package / "reference" / "pointwise.py"]
     for path in sorted([*package.glob("kernels/*.py"), *codes]):

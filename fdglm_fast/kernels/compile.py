@@ -1,8 +1,8 @@
 """Compiling ahead: every kernel that a run needs, before the run, by one process at a time.
 
-Compiled kernels are kept on disk (see `_jit.py`). Two processes that write the same cache entry can spoil it, so a lock
-is held while kernels are compiled or loaded; the others wait and then load. A cache that cannot be read is emptied and
-filled again.
+Compiled kernels are kept on disk (see `_jit.py`). Two processes that write at once can spoil the cache, so a lock is
+held while kernels are compiled; others wait and then load. A marker says that a set of kernels is complete: then it
+is only read, and no lock is needed. A cache that cannot be read is emptied and filled again.
 """
 
 from __future__ import annotations
@@ -51,24 +51,32 @@ def prepare(
         return 0.0
     started = time.perf_counter()
     folder = cache_folder()
-    with _lock(folder):
-        for name in missing:
-            if notify and not (folder / f"{name}.ready").exists():
-                notify(f"compiling kernels ({name}), once for this version; later runs load them from {folder}")
-            _compile(name, folder)
-            _READY.add(name)
+    for name in missing:
+        _make_ready(name, folder, notify)
+        _READY.add(name)
     return time.perf_counter() - started
 
 
-def _compile(name: str, folder: Path) -> None:
-    work = _reference if name == "reference" else _iterations
-    try:
-        work(name)
-    except _SPOILED:
-        _forget(folder)
-        work(name)
-    with contextlib.suppress(OSError):
-        (folder / f"{name}.ready").touch()
+def _make_ready(name: str, folder: Path, notify: Callable[[str], None] | None) -> None:
+    work, marker = _reference if name == "reference" else _iterations, folder / f"{name}.ready"
+    if marker.exists():
+        with contextlib.suppress(*_SPOILED):
+            return work(name)
+    with _lock(folder):
+        if marker.exists():  # it did not help, or another process has made it in the meantime
+            try:
+                return work(name)
+            except _SPOILED:
+                _forget(folder)
+        if notify:
+            notify(f"compiling kernels ({name}), once for this version; later runs load them from {folder}")
+        try:
+            work(name)
+        except _SPOILED:
+            _forget(folder)
+            work(name)
+        with contextlib.suppress(OSError):
+            marker.touch()
 
 
 def _iterations(name: str) -> None:
@@ -94,8 +102,8 @@ def _reference(name: str) -> None:
 
 
 def _forget(folder: Path) -> None:
-    """Empty the cache of files that Numba wrote, on disk and in this process."""
-    for path in folder.rglob("*.nb[ic]"):
+    """Remove what Numba wrote, and the markers that vouch for it."""
+    for path in [*folder.glob("*.ready"), *folder.rglob("*.nb[ic]")]:
         with contextlib.suppress(OSError):
             path.unlink()
 

@@ -49,7 +49,7 @@ def check_attained(objective: Objective, iteration: int, step: Array, z_step: Ar
 
 def _is_recession(objective: Objective, v: Array, z: Array) -> bool:
     """Whether v, with z = X v, is such a direction."""
-    typical = objective.design_norm / math.sqrt(objective.design.n) * float(np.linalg.norm(v))
+    typical = objective.design.norm / math.sqrt(objective.design.n) * float(np.linalg.norm(v))
     largest = float(np.abs(z).max())
     if not largest > 1e-6 * typical:  # also where v is 0 or in the null space of X
         return False

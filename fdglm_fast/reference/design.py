@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,23 +53,27 @@ class Design:
             total += scaled.T @ scaled
         return total
 
+    @cached_property
+    def plain_gram(self) -> Array:
+        """X'X, kept."""
+        return self.gram()
+
+    @cached_property
     def norm(self) -> float:
-        """|X|_2, by Lanczos on the smaller of X'X and XX' from a fixed start, or densely where it is small."""
-        if min(self.n, self.d) <= 64:
-            small = self.gram() if self.d <= self.n else self._outer()
-            return float(np.sqrt(max(linalg.eigvalsh(small)[-1], 0.0)))
-        from scipy.sparse.linalg import LinearOperator, eigsh
+        """|X|_2, from the smaller of X'X and XX': densely where that is small, else by Lanczos from a fixed start."""
+        if self.d <= self.n:
+            square = self.plain_gram
+        else:
+            wide = np.asarray(self.X, dtype=np.float64)
+            square = wide @ wide.T
+        if len(square) <= 64:
+            top = linalg.eigvalsh(square)[-1]
+        else:
+            from scipy.sparse.linalg import eigsh
 
-        operator = LinearOperator(
-            (self.d, self.d), matvec=lambda v: self.transpose_times(self.times(v.ravel())), dtype=np.float64
-        )
-        start = np.random.default_rng(0).standard_normal(self.d)
-        top = eigsh(operator, k=1, which="LA", v0=start, tol=1e-8, return_eigenvectors=False)
-        return float(np.sqrt(max(top[0], 0.0)))
-
-    def _outer(self) -> Array:
-        wide = np.asarray(self.X, dtype=np.float64)
-        return wide @ wide.T
+            start = np.random.default_rng(0).standard_normal(len(square))
+            top = eigsh(square, k=1, which="LA", v0=start, tol=1e-6, return_eigenvectors=False)[0]
+        return float(np.sqrt(max(top, 0.0)))
 
     def row_basis(self) -> Array:
         """An orthonormal basis V (d x rank) of the row space of X: X = X V V'.

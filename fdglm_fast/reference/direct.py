@@ -41,7 +41,7 @@ def solve_direct(objective: Objective) -> Candidate:
 
 def _normal_matrix(objective: Objective) -> Array:
     """X'X/n + reg I."""
-    matrix = objective.design.gram() / objective.design.n
+    matrix = objective.design.plain_gram / objective.design.n
     if objective.penalty.code == L2:
         matrix[np.diag_indices_from(matrix)] += objective.penalty.reg
     return matrix

@@ -76,8 +76,8 @@ def snap(penalty: Penalty, groups: Groups, t: Array, c: Array) -> Array:
 
     Of each such pair of distances one is 0 at the optimum; both are measured against the largest of their kind.
     """
-    unit = max(float(np.abs(t).max(initial=0.0)), np.finfo(np.float64).tiny)
-    steep = max(float(np.abs(c).max(initial=0.0)), np.finfo(np.float64).tiny)
+    unit = float(np.abs(t).max(initial=0.0)) or 1.0
+    steep = float(np.abs(c).max(initial=0.0)) or 1.0
     if penalty.code in (L1, ELASTIC_NET):
         slack = penalty.reg * (penalty.a if penalty.code == ELASTIC_NET else 1.0) - np.abs(c)
         return np.where(np.abs(t) / unit < slack / steep, 0.0, t)

@@ -64,21 +64,17 @@ class Objective:
         return self.mean_loss(z) + self.penalty_value(theta)
 
     @cached_property
-    def design_norm(self) -> float:
-        return self.design.norm()
-
-    @cached_property
     def gradient_scale(self) -> float:
         """|grad f(0)|, or 1e-6 of the most it could be where X and the slopes at 0 are as good as orthogonal."""
         lam = self.slopes(np.zeros(self.design.n))
-        most = self.design_norm * float(np.linalg.norm(lam)) / self.design.n
+        most = self.design.norm * float(np.linalg.norm(lam)) / self.design.n
         return max(float(np.linalg.norm(self.gradient(lam))), 1e-6 * most, np.finfo(np.float64).tiny)
 
     def residual(self, theta: Array, gradient: Array) -> float:
         """|theta - prox_{eta r}(theta - eta grad)|/eta relative to `gradient_scale`, eta = n/|X|^2."""
-        if self.design_norm == 0.0:
+        if self.design.norm == 0.0:
             return 0.0
-        eta = self.design.n / self.design_norm**2
+        eta = self.design.n / self.design.norm**2
         move = theta - self.prox(theta - eta * gradient, eta)
         return float(np.linalg.norm(move)) / eta / self.gradient_scale
 
@@ -106,7 +102,7 @@ class Objective:
         if self.penalty.code not in (NONE, NONNEG):
             return self.penalty.conjugate(c, self.groups)
         wrong = c if self.penalty.code == NONE else np.maximum(c, 0.0)
-        natural = float(np.linalg.norm(self.y)) / self.design_norm if self.design_norm > 0.0 else 0.0
+        natural = float(np.linalg.norm(self.y)) / self.design.norm if self.design.norm > 0.0 else 0.0
         return (2.0 * float(np.linalg.norm(theta)) + natural) * float(np.linalg.norm(wrong))
 
 

@@ -20,7 +20,7 @@ from fdglm_fast.reference.objective import Objective
 Array = NDArray[np.float64]
 
 ROUNDS = 4
-LARGEST = 6000  # unknowns of the dense system; beyond it the interior point's answer stands
+LARGEST = 4000  # unknowns of the dense system; beyond it the interior point's answer stands
 
 
 def polish(objective: Objective, theta: Array, lam: Array, up: Array, down: Array) -> tuple[Array, Array, bool]:
@@ -51,7 +51,7 @@ def _snap(objective: Objective, theta: Array, lam: Array, up: Array, down: Array
     """Each complementary pair decided by which of its two members is the smaller, in units of typical size."""
     residual = objective.y - objective.design.times(theta)
     inside = np.minimum(lam + up, down - lam)
-    unit = max(float(np.abs(objective.y).mean()), np.finfo(np.float64).tiny)
+    unit = float(np.abs(objective.y).mean()) or 1.0
     ends = np.where(residual > 0.0, -up, down)
     lam = np.where(np.abs(residual) / unit < inside / (up + down), lam, ends)
     return face.snap(objective.penalty, objective.groups, theta, -objective.gradient(lam)), lam

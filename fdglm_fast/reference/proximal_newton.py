@@ -100,36 +100,39 @@ class _Models:
 
     def __init__(self, objective: Objective) -> None:
         self.objective = objective
-        self._weights: Array | None = None
-        self._columns: Columns | None = None
-        self._model: Model | None = None
+        self._last: tuple[Array, Columns, Model] | None = None
 
     def step(self, state: State, columns: Columns, mix: float) -> Array:
         """The move of theta to the minimiser of the model over the given columns, 0 elsewhere."""
-        model = self._model_of(state, columns, mix)
+        model = self._model(state, columns, mix)
         step = np.zeros_like(state.theta)
         theta = state.theta[columns]
         step[columns] = model.minimise(theta, state.gradient[columns]) - theta
         return step
 
     def gain(self, state: State) -> float:
-        """What a Newton step from the state would gain, by the last model of all columns."""
-        if self._model is None or self._columns is None or len(self._columns) < len(state.theta):
+        """What a Newton step from the state would gain, by the last model, where that is of all columns."""
+        if self._last is None or len(self._last[1]) < len(state.theta):
             return math.inf
-        return self._model.gain(state.theta, state.gradient)
+        return self._last[2].gain(state.theta, state.gradient)
 
-    def _model_of(self, state: State, columns: Columns, mix: float) -> Model:
-        o = self.objective
-        weights = o.curvatures(state.z, mix)
-        same = self._model is not None and np.array_equal(columns, self._columns)  # type: ignore[arg-type]
-        if not (same and np.array_equal(weights, self._weights)):  # type: ignore[arg-type]
-            chosen = None if len(columns) == o.design.d else columns
-            H = o.design.gram(None if o.loss.code == SQUARED else weights, chosen) / o.design.n
-            groups = o.groups[columns] if o.penalty.code == GROUP_L2 else o.groups
-            self._model = Model(H, o.penalty, groups)
-            self._weights, self._columns = weights, columns
-        assert self._model is not None
-        return self._model
+    def _model(self, state: State, columns: Columns, mix: float) -> Model:
+        weights = self.objective.curvatures(state.z, mix)
+        if self._last is not None:
+            same = np.array_equal(weights, self._last[0]) and np.array_equal(columns, self._last[1])
+            if same:
+                return self._last[2]
+        penalty, groups = self.objective.penalty, self.objective.groups
+        model = Model(self._hessian(weights, columns), penalty, groups[columns] if penalty.code == GROUP_L2 else groups)
+        self._last = (weights, columns, model)
+        return model
+
+    def _hessian(self, weights: Array, columns: Columns) -> Array:
+        """X' diag(weights) X/n, of the given columns."""
+        design, squared = self.objective.design, self.objective.loss.code == SQUARED
+        if len(columns) < design.d:
+            return design.gram(None if squared else weights, columns) / design.n
+        return (design.plain_gram if squared else design.gram(weights)) / design.n
 
 
 def _working_set(objective: Objective, state: State) -> Columns:
@@ -139,7 +142,7 @@ def _working_set(objective: Objective, state: State) -> Columns:
     if design.d <= design.n or penalty.code in (NONE, L2):
         return everything
     on = face.free(penalty, groups, state.theta)
-    eta = design.n / max(objective.design_norm, np.finfo(np.float64).tiny) ** 2
+    eta = design.n / max(objective.design.norm, np.finfo(np.float64).tiny) ** 2
     score = np.abs(state.theta - objective.prox(state.theta - eta * state.gradient, eta))
     score[on] = math.inf
     wanted = int(on.sum()) + max(NEW_COLUMNS, int(on.sum()))

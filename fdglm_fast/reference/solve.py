@@ -73,7 +73,8 @@ def _checked(objective: Objective, found: Candidate, start: float) -> Reference:
     gap = objective.gap(theta, z, lam)
     if objective.penalty.code == NONE:
         gap = min(gap, found.gain)
-    accuracy = gap / max(abs(value), drop, np.finfo(np.float64).tiny)
+    # No objective is known better than to its rounding.
+    accuracy = max(gap / max(abs(value), drop, np.finfo(np.float64).tiny), float(np.finfo(np.float64).eps))
     residual = accuracy if found.lam is not None else objective.residual(theta, objective.gradient(lam))
     if not (math.isfinite(value) and residual <= LARGEST_RESIDUAL):
         raise NumericalError(

@@ -1,0 +1,137 @@
+"""The cost model: operations and messages of one iteration, as closed forms.
+
+Every scalar +, -, *, / and comparison is one operation; doubling is free (2x - y is one subtraction after a shift of the
+exponent). Agent j with d_j columns and deg_j neighbours then spends
+
+    theta    2 n d_j + 4 d_j              X_j' lambda_j, a gradient step, soft thresholding (3 d_j of it)
+    v        n (deg_j + 3)                sum over the neighbours, Laplacian, a gradient step
+    lambda   n (2 d_j + deg_j + 4) + d_j  u and w, sum over the neighbours, X_j w_j, a gradient step
+    total    n (4 d_j + 2 deg_j + 7) + 5 d_j
+
+and 2 n more as agent 1 with squared loss. Weighted edges multiply each neighbour first, n deg_j more in v and in lambda.
+One agent has no v: n (4 d + 1) + 5 d. The counter of `count.py` is independent of this file; `fdglm cost --check`
+compares the two.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from fdglm_fast.network import Network
+
+PHASES = ("theta", "v", "lambda")
+SOFT_THRESHOLD = 3  # operations a coordinate: subtract, compare, restore the sign
+SQUARED_DUAL = 2  # operations a sample of agent 1's dual step, (a - s y)/(1 + s): s y and 1 + s are formed once
+EXCHANGES = 2  # n-vectors that go over every edge, each way: lambda and u
+
+
+def paper_cost(n: int, d: int, m: int, max_degree: int) -> float:
+    """Operations of an agent in one iteration, as the paper states them: n(4 d/m + 2 Delta + 7) + 5 d/m.
+
+    For one agent n(4 d + 1) + 5 d.
+    """
+    if m == 1:
+        return float(n * (4 * d + 1) + 5 * d)
+    share = d / m
+    return n * (4.0 * share + 2.0 * max_degree + 7.0) + 5.0 * share
+
+
+def normalized_cost(n: int, d: int, m: int, max_degree: int) -> float:
+    """Width of one iteration on the paper's horizontal axis: the cost of an agent over that of a single agent."""
+    return paper_cost(n, d, m, max_degree) / paper_cost(n, d, 1, 0)
+
+
+def phase_model(
+    n: int,
+    d_j: int,
+    degree: int,
+    *,
+    prox: bool,
+    weighted: bool,
+    single: bool,
+    prox_operations: int = SOFT_THRESHOLD,
+) -> dict[str, int]:
+    """Operations of one agent in one iteration, by phase; agent 1's dual step is apart (`dual_model`).
+
+    `prox` says whether there is a penalty, and `prox_operations` what its proximal map costs a coordinate (the paper's
+    is soft thresholding); `weighted` that the edges have different weights; `single` that there is one agent, without v.
+    """
+    n, d_j, degree = int(n), int(d_j), int(degree)
+    theta = 2 * n * d_j + d_j + (prox_operations * d_j if prox else 0)
+    if single:
+        return {"theta": theta, "v": 0, "lambda": n * (2 * d_j + 1) + d_j}
+    products = n * degree if weighted else 0
+    return {
+        "theta": theta,
+        "v": n * (degree + 3) + products,
+        "lambda": n * (2 * d_j + degree + 4) + d_j + products,
+    }
+
+
+def dual_model(n: int, loss: str) -> int | None:
+    """Operations of agent 1's dual step, 2 n for squared loss; the paper has no figure for the others (None)."""
+    return SQUARED_DUAL * int(n) if loss == "squared" else None
+
+
+def doublings(n: int, d_j: int, *, single: bool) -> dict[str, int]:
+    """Operations on top where doubling counts as one: u = 2 v+ - v and w = 2 theta+ - theta, both for lambda."""
+    return {"theta": 0, "v": 0, "lambda": int(d_j) + (0 if single else int(n))}
+
+
+@dataclass(frozen=True, eq=False)
+class Messages:
+    """What is sent in one iteration: each agent sends lambda_j and u_j to each of its neighbours.
+
+    Per agent `numbers[j]` = 2 deg_j n numbers in 2 deg_j messages; per edge 4 n numbers, 2 n each way.
+    """
+
+    n: int
+    itemsize: int
+    degrees: npt.NDArray[np.int64]
+
+    @property
+    def count(self) -> npt.NDArray[np.int64]:
+        """Messages that each agent sends."""
+        return EXCHANGES * self.degrees
+
+    @property
+    def numbers(self) -> npt.NDArray[np.int64]:
+        """Numbers that each agent sends, 2 deg_j n."""
+        return self.count * self.n
+
+    @property
+    def bytes(self) -> npt.NDArray[np.int64]:
+        """Bytes that each agent sends."""
+        return self.numbers * self.itemsize
+
+    @property
+    def edge_numbers(self) -> int:
+        """Numbers that cross one edge, both ways together."""
+        return 2 * EXCHANGES * self.n if self.degrees.size > 1 else 0
+
+    @property
+    def edge_bytes(self) -> int:
+        return self.edge_numbers * self.itemsize
+
+    @property
+    def total_count(self) -> int:
+        """Messages of all agents."""
+        return int(self.count.sum())
+
+    @property
+    def total_numbers(self) -> int:
+        return int(self.numbers.sum())
+
+    @property
+    def total_bytes(self) -> int:
+        return int(self.bytes.sum())
+
+
+def messages(network: Network, n: int, itemsize: int) -> Messages:
+    """The messages of one iteration on a network, for n samples stored in `itemsize` bytes each."""
+    return Messages(int(n), int(itemsize), np.asarray(network.degrees, dtype=np.int64))

@@ -1,0 +1,83 @@
+"""How to iterate: what a user may choose, checked without the compiler, so that a wrong choice is told at once."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from fdglm_fast.errors import UsageError, unknown_name
+from fdglm_fast.trace import record_points
+
+if TYPE_CHECKING:
+    from fdglm_fast.evaluate import Point
+
+RULES = ("theorem", "tight")
+SCHEDULES = ("auto", "agents", "tiles")
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the user fixed of the steps; None means: find out."""
+
+    rule: str = "theorem"
+    sigma: float | None = None
+    tau: float | None = None
+    chi: float | None = None
+    D: float | None = None
+    delta: float | None = None
+    R: float | None = None
+    force: bool = False
+
+    def check(self) -> None:
+        if self.rule not in RULES:
+            raise unknown_name("step rule", self.rule, RULES)
+        for name in ("sigma", "tau", "chi", "D", "delta", "R"):
+            value = getattr(self, name)
+            if value is not None and not (math.isfinite(value) and value > 0.0):
+                raise UsageError(f"{name} must be a positive number, not {value}.")
+        if (self.sigma is None) != (self.tau is None):
+            raise UsageError("sigma and tau must be given together.")
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to run. `interrupted` is asked between calls of the kernels; `progress` is told how far it is."""
+
+    iterations: int = 5000
+    tol: float | None = None
+    time_limit: float | None = None
+    record: str = "log:60"
+    steps: Given = field(default_factory=Given)
+    schedule: str = "auto"
+    threads: int | None = None
+    progress: Callable[[int, Point | None], None] | None = None
+    interrupted: Callable[[], bool] | None = None
+
+    def check(self) -> None:
+        if self.iterations < 1:
+            raise UsageError(f"the number of iterations must be at least 1, not {self.iterations}.")
+        if self.tol is not None and not self.tol > 0.0:
+            raise UsageError(f"the tolerance must be positive, not {self.tol}.")
+        if self.time_limit is not None and not self.time_limit > 0.0:
+            raise UsageError(f"the time limit must be positive, not {self.time_limit} seconds.")
+        if self.schedule not in SCHEDULES:
+            raise unknown_name("schedule", self.schedule, SCHEDULES)
+        check_threads(self.threads, _cores())
+        record_points(self.record, self.iterations)
+        self.steps.check()
+
+
+def check_threads(threads: int | None, most: int) -> None:
+    if threads is not None and not 1 <= threads <= most:
+        raise UsageError(f"--threads must be from 1 to {most} on this machine, not {threads}.")
+
+
+def _cores() -> int:
+    """How many threads the kernels will have, by the rule of the compiler that is not imported yet."""
+    chosen = os.environ.get("NUMBA_NUM_THREADS", "")
+    if chosen.isdecimal():
+        return int(chosen)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
