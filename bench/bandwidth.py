@@ -5,12 +5,13 @@ An iteration must read X once, and read and write lambda and v:
     itemsize (n d + 4 n m) / bandwidth      for m > 1
     itemsize n d / bandwidth                for one agent
 
-One agent has no v and nobody to exchange with. (Its lambda is read and written too, 2 n beside n d numbers; that is left
-out, which makes the limit a little stricter.) Sums over neighbours count no bytes.
+One agent has no v and nobody to exchange with. (Its lambda is read and written too, 2 n beside n d numbers; that is
+left out, which makes the limit a little stricter.) Sums over neighbours count no bytes.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,10 +41,7 @@ class Bandwidth:
 
     def measure(self, count: int) -> float:
         """Best of the readers, each `count` times over."""
-        seconds = [
-            time_block(repeated(lambda reader=reader: reader(self._numbers, self._sums)), count)
-            for reader in self._readers
-        ]
+        seconds = [time_block(repeated(partial(reader, self._numbers, self._sums)), count) for reader in self._readers]
         return float(self._numbers.nbytes / min(seconds))
 
     def total(self, streams: int) -> float:

@@ -98,16 +98,32 @@ def _distinct(values: Iterable[T]) -> tuple[T, ...]:
     return tuple(dict.fromkeys(values))
 
 
-def grid(axes: Axes, features: int, most_threads: int, quick: bool = False) -> list[Case]:
+def check_axes(axes: Axes, features: int, scaling: bool) -> None:
+    """Refuse, before anything heavy is imported, what cannot be measured."""
+    if max(axes.agents or (1,)) > features:
+        raise UsageError(f"more agents ({max(axes.agents or ())}) than features ({features}).")
+    if scaling and (axes.agents or axes.graph or axes.dtype):
+        raise UsageError("with --scaling, --cases may name threads only.")
+
+
+def all_threads(axes: Axes) -> tuple[int, ...]:
+    """The numbers of threads to measure with: one and all, or those that were asked for."""
+    from fdglm_fast.kernels.arrays import most_threads
+
+    most = most_threads()
+    threads = _distinct(count or most for count in axes.threads or (1, 0))
+    if max(threads) > most:
+        raise UsageError(f"threads must be from 1 to {most} on this machine, not {max(threads)}.")
+    return threads
+
+
+def grid(axes: Axes, features: int, threads: tuple[int, ...], quick: bool = False) -> list[Case]:
     """The cases in the order in which they run: the data are made once a type, the threads alternate."""
-    sizes = axes.agents or tuple(m for m in (QUICK_AGENTS if quick else AGENTS) if m <= features)
-    if max(sizes, default=1) > features:
-        raise UsageError(f"more agents ({max(sizes)}) than features ({features}).")
-    threads = _distinct(k or most_threads for k in axes.threads or (1, most_threads))
     cases = [
         Case(agents, graph, dtype, count)
         for dtype in axes.dtype or DTYPES
-        for agents in sizes
+        for agents in axes.agents or (QUICK_AGENTS if quick else AGENTS)
+        if agents <= features
         for graph in _graphs_for(agents, axes)
         for count in threads
     ]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from fdglm_bench.cases import GRAPHS, NO_GRAPH
 from fdglm_fast.errors import UsageError
 from fdglm_fast.files import atomic_path, check_output, printable
 
@@ -55,9 +57,9 @@ def save_figures(report: dict[str, Any], folder: str, force: bool) -> list[Path]
     if report.get("cases"):
         for threads in sorted({row["threads"] for row in report["cases"]}):
             name = figure_names(False, [threads])[0]
-            written += _save(folder, name, lambda k=threads: draw_agents(report, k), force)
+            written += _save(folder, name, partial(draw_agents, report, threads), force)
     if report.get("scaling"):
-        written += _save(folder, figure_names(True, [])[0], lambda: draw_scaling(report), force)
+        written += _save(folder, figure_names(True, [])[0], partial(draw_scaling, report), force)
     return written
 
 
@@ -91,7 +93,8 @@ def draw_agents(report: dict[str, Any], threads: int) -> Any:
     dtypes = [dtype for dtype in NAMES if any(row["dtype"] == dtype for row in rows)]
     figure = Figure(figsize=(9.6, 1.5 + 3.5 * len(dtypes)), facecolor="white", layout="constrained")
     panels = figure.subplots(len(dtypes), 2, sharex=True, sharey="row", squeeze=False)
-    graphs = [graph for graph in dict.fromkeys(row["graph"] for row in rows) if graph != "none"]
+    present = dict.fromkeys(row["graph"] for row in rows if row["graph"] != NO_GRAPH)
+    graphs = sorted(present, key=lambda graph: list(GRAPHS).index(graph) if graph in GRAPHS else len(GRAPHS))
     handles: dict[str, Any] = {}
     for dtype, pair in zip(dtypes, panels, strict=True):
         mine = [row for row in rows if row["dtype"] == dtype]
@@ -102,7 +105,7 @@ def draw_agents(report: dict[str, Any], threads: int) -> Any:
     for axes in panels[-1]:
         axes.set_xlabel("agents")
     _title(figure, report, f"{threads} thread{'s' if threads > 1 else ''}")
-    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=7, frameon=False)
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=4, frameon=False)
     return figure
 
 

@@ -2,8 +2,7 @@
 
 Everything that is large is allocated once and updated in place; the steps t = tau/n and s = sigma/n are folded into
 the Laplacian and into w; X is touched by two BLAS products per agent (`passes.py`), lambda and v by the exchange
-(`exchange.py`). What NumPy cannot do is read X once, or use threads outside of BLAS: Python threads of its own it has
-none.
+(`exchange.py`). BLAS has as many threads as the solver; the rest of NumPy has one.
 
     theta+ = theta - t g;   w = s (2 theta+ - theta)
     exchange:  v+ = v - t L lambda,  lambda += s L (2 v+ - v)
@@ -56,7 +55,7 @@ class NumpyRival:
         self.lam = np.zeros((m, n), dtype)
         self.v = np.zeros((m if m > 1 else 0, n), dtype)
         self._w, self._g = np.zeros(d, dtype), np.zeros(d, dtype)
-        self._shrink = dtype.type(1.0 / (1.0 + self._s))
+        self._shrink = 1.0 / (1.0 + self._s)
         self._pull = (self._s / (1.0 + self._s) * y).astype(dtype)
         self._passes = Passes(blocks, offsets, variant.layout, variant.batch, self.lam, self._w, self._g)
         self._exchange = None

@@ -13,6 +13,7 @@ stacked matmul, which calls BLAS agent by agent without coming back to Python.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -75,7 +76,7 @@ def blocks_of(X: Matrix, columns: Matrix, offsets: Offsets, layout: str) -> Bloc
         if layout == "columns":
             return columns.reshape(m, -1, n)
         return np.ascontiguousarray(X.reshape(n, m, -1).transpose(1, 0, 2))
-    spans = list(zip(offsets[:-1], offsets[1:], strict=True))
+    spans = itertools.pairwise(offsets)
     if layout == "columns":
         return [columns[a:b] for a, b in spans]
     return [np.ascontiguousarray(X[:, a:b]) for a, b in spans]

@@ -6,12 +6,14 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 from fdglm_bench.cases import DTYPES, Case
 from fdglm_bench.measure import Effort, measure_case
 from fdglm_bench.scaling import Point, measure_point
-from fdglm_fast.files import atomic_text
+from fdglm_fast.errors import DataError
+from fdglm_fast.files import atomic_text, printable
 
 Say = Callable[[str], None]
 AGREE = {"f64": 1e-9, "f32": 1e-3}  # how far the rival's theta may be from the solver's
@@ -76,6 +78,26 @@ def saver(path: str | None, force: bool) -> Callable[[dict[str, Any]], None]:
         mine = True
 
     return save
+
+
+def load_report(path: str) -> dict[str, Any]:
+    """A report that an earlier run saved."""
+    from fdglm_bench.table import case_cells, scaling_cells
+
+    try:
+        report = json.loads(Path(path).read_text(encoding="utf-8"))
+        for row in report.get("cases", []):
+            case_cells(row)
+        for row in report.get("scaling", []):
+            scaling_cells(row)
+        if not (report.get("cases") or report.get("scaling")):
+            raise ValueError
+    except OSError as error:
+        raise DataError(f"'{printable(path)}' cannot be read: {error.strerror}.") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(f"'{printable(path)}' is not a report of fdglm bench.") from error
+    assert isinstance(report, dict)
+    return report
 
 
 def _start(plan: Plan, dtypes: list[str], say: Say) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The cost of an iteration against n and against d, the other held at the paper's size: both should be straight lines."""
+"""The cost of an iteration against n and against d, the other held fixed: both should be straight lines."""
 
 from __future__ import annotations
 

@@ -28,6 +28,7 @@ SCALING_COLUMNS = (
     "solver\nms",
     "share of\nthe limit",
 )
+WIDTH = 100  # numbers are never cut short; a narrower terminal wraps lines itself
 _WORDS = ("graph", "dtype", "schedule")
 
 
@@ -35,7 +36,8 @@ def print_report(report: dict[str, Any]) -> None:
     """The table of whichever kind of run this was."""
     from rich.console import Console
 
-    console = Console(highlight=False, markup=False, soft_wrap=True)
+    console = Console(highlight=False, markup=False)
+    console = Console(width=max(console.width, WIDTH), highlight=False, markup=False)
     if "cases" in report:
         console.print(f"n = {report['samples']}, d = {report['features']}, best of {report['rounds']} rounds\n")
         console.print(_table(CASE_COLUMNS, [case_cells(row) for row in report["cases"]]))
@@ -94,8 +96,7 @@ def _print_lines(console: Any, rows: list[dict[str, Any]]) -> None:
     for varied, agents, graph, line in lines_of(rows):
         who = "one agent" if agents == 1 else f"{agents} agents, {graph}"
         console.print(
-            f"{who}: {line.a:.3g} ms + {1e3 * line.b:.3g} ms per 1000 {varied}, "
-            f"off by {100 * line.worst:.1f} % at most"
+            f"{who}: {line.a:.3g} ms + {1e3 * line.b:.3g} ms per 1000 {varied}, off by {100 * line.worst:.1f} % at most"
         )
 
 

@@ -11,7 +11,6 @@ import click
 
 if TYPE_CHECKING:
     from fdglm_bench.cases import Axes
-    from fdglm_bench.run import Plan
 
 
 @click.command("bench")
@@ -26,7 +25,13 @@ if TYPE_CHECKING:
 @click.option("--samples", type=click.IntRange(min=1), help="n.  [default: 16384; quick: 2048]")
 @click.option("--features", type=click.IntRange(min=1), help="d.  [default: 2048; quick: 256]")
 @click.option("--repeat", type=click.IntRange(min=1), help="Rounds to take the best of.  [default: 7; quick: 3]")
-@click.option("--schedule", default="auto", show_default=True, help="Threads over: auto, agents or tiles.")
+@click.option(
+    "--schedule",
+    type=click.Choice(["auto", "agents", "tiles"]),
+    default="auto",
+    show_default=True,
+    help="What the solver's threads share.",
+)
 @click.option("--scaling", is_flag=True, help="Measure how the time grows with n and with d instead.")
 @click.option("--redraw", type=click.Path(), metavar="FILE.json", help="Measure nothing: show an earlier --out.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
@@ -41,10 +46,15 @@ def command(**given: Any) -> None:
     Without --cases: 1, 16, 64 and 256 agents; complete, star, er:0.1 (from 32 agents), er:0.5 (from 8), lattice and rgg
     (from 32); f64 and f32; one thread and all.
     """
-    from fdglm_bench.cases import parse_axes
+    from fdglm_bench.cases import check_axes, parse_axes
 
     axes = parse_axes(given["axes"])
-    report = _load(given["redraw"]) if given["redraw"] else _measure(axes, given)
+    if given["redraw"]:
+        report = _earlier(given)
+    else:
+        n, d = _size(given)
+        check_axes(axes, d, given["scaling"])
+        report = _measure(axes, n, d, given)
     if given["as_json"]:
         click.echo(json.dumps(report, allow_nan=False))
     else:
@@ -52,30 +62,61 @@ def command(**given: Any) -> None:
 
         print_report(report)
     if given["figures"]:
-        _draw(report, given["figures"], given["force"])
+        _draw(report, given)
 
 
-def _measure(axes: Axes, given: dict[str, Any]) -> dict[str, Any]:
-    from fdglm_cli.terminal import say
-    from fdglm_fast.errors import unknown_name
+def _size(given: dict[str, Any]) -> tuple[int, int]:
+    from fdglm_bench import cases
+
+    n, d = (cases.QUICK_SAMPLES, cases.QUICK_FEATURES) if given["quick"] else (cases.SAMPLES, cases.FEATURES)
+    return given["samples"] or n, given["features"] or d
+
+
+def _measure(axes: Axes, n: int, d: int, given: dict[str, Any]) -> dict[str, Any]:
     from fdglm_fast.files import check_output
 
-    plan = _plan(given)
-    if plan.schedule not in ("auto", "agents", "tiles"):
-        raise unknown_name("schedule", plan.schedule, ("auto", "agents", "tiles"))
     if given["out"]:
         check_output(given["out"], given["force"])
-    from fdglm_bench.run import run_cases, run_scaling, saver
+    from fdglm_bench.cases import all_threads, grid
+    from fdglm_bench.measure import Effort
+    from fdglm_bench.run import Plan, run_cases, run_scaling, saver
+    from fdglm_bench.scaling import scaling_points
+    from fdglm_cli.terminal import say
 
-    save = saver(given["out"], given["force"])
-    most, threads = _threads(axes)
+    effort = Effort(given["repeat"] or 3, 0.02, 1) if given["quick"] else Effort(given["repeat"] or 7)
+    plan = Plan(n, d, given["schedule"], effort, shlex.join(["fdglm", *sys.argv[1:]]))
+    save, threads = saver(given["out"], given["force"]), all_threads(axes)
     if given["scaling"]:
-        from fdglm_bench.scaling import scaling_points
-
-        _check_figures(given, True, [])
-        return run_scaling(plan, scaling_points(plan.samples, plan.features), max(threads), save, say)
-    from fdglm_bench.cases import grid
-
-    cases = grid(axes, plan.features, most, given["quick"])
-    _check_figures(given, False, sorted({case.threads for case in cases}))
+        _check_figures(given, scaling=True, threads=[])
+        return run_scaling(plan, scaling_points(n, d), max(threads), save, say)
+    cases = grid(axes, d, threads, given["quick"])
+    _check_figures(given, scaling=False, threads=list(threads))
     return run_cases(plan, cases, save, say)
+
+
+def _check_figures(given: dict[str, Any], scaling: bool, threads: list[int]) -> None:
+    if given["figures"]:
+        from fdglm_bench.figures import check_folder, figure_names
+
+        check_folder(given["figures"], figure_names(scaling, threads), given["force"])
+
+
+def _draw(report: dict[str, Any], given: dict[str, Any]) -> None:
+    from fdglm_bench.figures import save_figures
+    from fdglm_cli.terminal import say
+    from fdglm_fast.files import printable
+
+    for path in save_figures(report, given["figures"], given["force"]):
+        say(f"drew {printable(path)}")
+
+
+def _earlier(given: dict[str, Any]) -> dict[str, Any]:
+    """The report of an earlier run."""
+    from fdglm_bench.run import load_report
+    from fdglm_fast.errors import UsageError
+
+    if given["axes"] or given["quick"] or given["scaling"] or given["out"]:
+        raise UsageError("--redraw measures nothing: of the other options it takes --json, --figures and --force.")
+    report = load_report(given["redraw"])
+    _check_figures(given, "scaling" in report, sorted({row["threads"] for row in report.get("cases", [])}))
+    return report
