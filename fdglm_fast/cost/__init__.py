@@ -1,1 +1,1 @@
-"""What an iteration costs: operations (modelled, counted, executed), messages, and seconds on networks one can only imagine."""
+"""What an iteration costs: operations (modelled, counted, executed), messages, and seconds on networks of any size."""

@@ -1,16 +1,16 @@
 """The cost model: operations and messages of one iteration, as closed forms.
 
-Every scalar +, -, *, / and comparison is one operation; doubling is free (2x - y is one subtraction after a shift of the
-exponent). Agent j with d_j columns and deg_j neighbours then spends
+Every scalar +, -, *, / and comparison is one operation; doubling is free (2x - y is one subtraction after a shift of
+the exponent). Agent j with d_j columns and deg_j neighbours then spends
 
     theta    2 n d_j + 4 d_j              X_j' lambda_j, a gradient step, soft thresholding (3 d_j of it)
     v        n (deg_j + 3)                sum over the neighbours, Laplacian, a gradient step
     lambda   n (2 d_j + deg_j + 4) + d_j  u and w, sum over the neighbours, X_j w_j, a gradient step
     total    n (4 d_j + 2 deg_j + 7) + 5 d_j
 
-and 2 n more as agent 1 with squared loss. Weighted edges multiply each neighbour first, n deg_j more in v and in lambda.
-One agent has no v: n (4 d + 1) + 5 d. The counter of `count.py` is independent of this file; `fdglm cost --check`
-compares the two.
+and 2 n more as agent 1 with squared loss. Weighted edges multiply each neighbour first, n deg_j more in v and in
+lambda. One agent has no v: n (4 d + 1) + 5 d. The counter of `count.py` is independent of this file; `fdglm cost
+--check` compares the two.
 """
 
 from __future__ import annotations
@@ -26,11 +26,14 @@ if TYPE_CHECKING:
 
 PHASES = ("theta", "v", "lambda")
 SOFT_THRESHOLD = 3  # operations a coordinate: subtract, compare, restore the sign
+# Operations a coordinate of the other proximal maps, where no branch cuts them short. The paper has none of these.
+PROX = {"none": 0, "l1": SOFT_THRESHOLD, "l2": 1, "elastic-net": 4, "group-l2": 3, "nonneg": 1, "box": 2}
+GROUP = 4  # group-l2, on top for each group: square root, comparison, division, subtraction
 SQUARED_DUAL = 2  # operations a sample of agent 1's dual step, (a - s y)/(1 + s): s y and 1 + s are formed once
 EXCHANGES = 2  # n-vectors that go over every edge, each way: lambda and u
 
 
-def paper_cost(n: int, d: int, m: int, max_degree: int) -> float:
+def paper_cost(n: int, d: int, m: int, max_degree: float) -> float:
     """Operations of an agent in one iteration, as the paper states them: n(4 d/m + 2 Delta + 7) + 5 d/m.
 
     For one agent n(4 d + 1) + 5 d.
@@ -41,28 +44,26 @@ def paper_cost(n: int, d: int, m: int, max_degree: int) -> float:
     return n * (4.0 * share + 2.0 * max_degree + 7.0) + 5.0 * share
 
 
-def normalized_cost(n: int, d: int, m: int, max_degree: int) -> float:
+def normalized_cost(n: int, d: int, m: int, max_degree: float) -> float:
     """Width of one iteration on the paper's horizontal axis: the cost of an agent over that of a single agent."""
     return paper_cost(n, d, m, max_degree) / paper_cost(n, d, 1, 0)
 
 
+def prox_model(penalty: str, d_j: int) -> int:
+    """Operations of an agent's proximal map, 3 d_j for l1; group-l2 is counted with one group an agent."""
+    return PROX[penalty] * int(d_j) + (GROUP if penalty == "group-l2" else 0)
+
+
 def phase_model(
-    n: int,
-    d_j: int,
-    degree: int,
-    *,
-    prox: bool,
-    weighted: bool,
-    single: bool,
-    prox_operations: int = SOFT_THRESHOLD,
+    n: int, d_j: int, degree: int, *, prox: bool, weighted: bool, single: bool, penalty: str = "l1"
 ) -> dict[str, int]:
     """Operations of one agent in one iteration, by phase; agent 1's dual step is apart (`dual_model`).
 
-    `prox` says whether there is a penalty, and `prox_operations` what its proximal map costs a coordinate (the paper's
-    is soft thresholding); `weighted` that the edges have different weights; `single` that there is one agent, without v.
+    `prox` says whether there is a penalty, and `penalty` which (the paper counts soft thresholding); `weighted` that
+    the edges have different weights (a common weight is part of a step); `single` that there is one agent, without v.
     """
     n, d_j, degree = int(n), int(d_j), int(degree)
-    theta = 2 * n * d_j + d_j + (prox_operations * d_j if prox else 0)
+    theta = 2 * n * d_j + d_j + (prox_model(penalty, d_j) if prox else 0)
     if single:
         return {"theta": theta, "v": 0, "lambda": n * (2 * d_j + 1) + d_j}
     products = n * degree if weighted else 0
@@ -71,6 +72,11 @@ def phase_model(
         "v": n * (degree + 3) + products,
         "lambda": n * (2 * d_j + degree + 4) + d_j + products,
     }
+
+
+def is_weighted(network: Network) -> bool:
+    """Whether the edges have different weights, so that each neighbour is multiplied by its own."""
+    return len(network.weights) > 0 and bool(np.any(network.weights != network.weights[0]))
 
 
 def dual_model(n: int, loss: str) -> int | None:

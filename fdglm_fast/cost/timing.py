@@ -5,9 +5,9 @@ The model is a synchronous network of equal agents, two steps to an iteration, e
     compute theta_j+, v_j+ and u_j,  send u_j to every neighbour,  wait for theirs
     compute lambda_j+,               send lambda_j+ to every neighbour,  wait for theirs
 
-An agent has one link, which is full duplex: its messages leave one after the other, and the last arrives a latency after
-it has left, so that an exchange takes an agent latency + deg_j n itemsize / bandwidth. All wait for the slowest agent in
-each step and in each exchange, and nothing overlaps:
+An agent has one link, which is full duplex: its messages leave one after the other, and the last arrives a latency
+after it has left, so that an exchange takes an agent latency + deg_j n itemsize / bandwidth. All wait for the slowest
+agent in each step and in each exchange, and nothing overlaps:
 
     seconds = (max_j ops'_j + max_j ops''_j)/flops + 2 latency + 2 Delta n itemsize / bandwidth
 """
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from fdglm_fast.cost.model import EXCHANGES, SOFT_THRESHOLD
+from fdglm_fast.cost.model import EXCHANGES, SOFT_THRESHOLD, is_weighted
 from fdglm_fast.errors import UsageError
 
 if TYPE_CHECKING:
@@ -37,10 +37,11 @@ class Link:
     bandwidth: float
 
     def __post_init__(self) -> None:
-        for name, value, low in (("flops", self.flops, 1), ("bandwidth", self.bandwidth, 1), ("latency", self.latency, 0)):
-            if not math.isfinite(value) or value < 0 or (low and value == 0):
-                sign = "positive" if low else "zero or more"
-                raise UsageError(f"--{name} must be {sign} and finite, not {value}.")
+        for name, value in (("flops", self.flops), ("bandwidth", self.bandwidth)):
+            if not (math.isfinite(value) and value > 0.0):
+                raise UsageError(f"--{name} must be a positive number, not {value}.")
+        if not (math.isfinite(self.latency) and self.latency >= 0.0):
+            raise UsageError(f"--latency must be zero or more, not {self.latency}.")
 
 
 # Rates are of matrix-vector products, which wait for memory: far below what the arithmetic units could do.
@@ -70,11 +71,10 @@ class IterationTime:
 
 
 def iteration_seconds(network: Network, sizes: npt.ArrayLike, n: int, itemsize: int, link: Link) -> IterationTime:
-    """Seconds of an iteration on a network whose agent j has sizes[j] columns, with a penalty as the paper counts it."""
+    """Seconds of an iteration on a network whose agent j has sizes[j] columns; a penalty is counted as in the paper."""
     columns = np.asarray(sizes, dtype=np.float64)
     degrees = np.asarray(network.degrees, dtype=np.float64)
-    uniform = len(network.weights) == 0 or bool(np.all(network.weights == network.weights[0]))
-    return synchronous_seconds(n, columns, degrees, itemsize, link, weighted=not uniform)
+    return synchronous_seconds(n, columns, degrees, itemsize, link, weighted=is_weighted(network))
 
 
 def synchronous_seconds(

@@ -1,0 +1,20 @@
+"""Memory that an agent needs, in bytes, on a machine of its own."""
+
+from __future__ import annotations
+
+FLOAT = 8
+
+
+def agent_memory(n: int, d_j: int, degree: int, itemsize: int, *, first: bool) -> dict[str, int]:
+    """design X_j; vectors lambda_j, v_j, u_j and the sum being formed; inbox one vector for each neighbour;
+    coefficients theta_j, its running sum, w_j and X_j' lambda_j in double precision; response y of agent 1.
+    """
+    n, d_j, degree = int(n), int(d_j), int(degree)
+    single = degree == 0
+    return {
+        "design": itemsize * n * d_j,
+        "vectors": itemsize * n * (2 if single else 4),
+        "inbox": itemsize * n * degree,
+        "coefficients": 4 * FLOAT * d_j,
+        "response": FLOAT * n if first else 0,
+    }
