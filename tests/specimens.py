@@ -110,7 +110,5 @@ def specimen(
         told = (*told, groups.tolist())
     reg = told[1] if told[0] in ("l1", "l2", "elastic-net", "group-l2") else 0.0
     design = X.astype(dtype)
-    problem = Problem.from_arrays(
-        design, y, agents=m, owner=owner, loss=loss, penalty=penalty, reg=reg, groups=groups
-    )
+    problem = Problem.from_arrays(design, y, agents=m, owner=owner, loss=loss, penalty=penalty, reg=reg, groups=groups)
     return Specimen(design.astype(np.float64), y, problem, network, LOSSES[loss], told)

@@ -65,8 +65,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def fewer_halvings(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The oracle bisects 200 times; after 80 the interval is below the spacing of floats already."""
-    monkeypatch.setattr(naive, "HALVINGS", 80)
+    """The oracle bisects 200 times; after 60 the interval is 1e-18 of what it was."""
+    monkeypatch.setattr(naive, "HALVINGS", 60)
 
 
 def assert_close(actual: Any, expected: Any, what: str) -> None:
@@ -145,6 +145,11 @@ def test_each_family_once(index: int, folder: Path) -> None:
     check(specimen(losses[index % 8], penalties[index % 7], network), schedules=("tiles",), iterations=20)
 
 
+def test_few_agents_by_the_agents_schedule() -> None:
+    """For test_modes.py: the other schedule, with shared sums, without the JIT."""
+    check(specimen("logistic", "l1", build_network("complete", 5)), schedules=("agents",), iterations=10)
+
+
 @pytest.mark.parametrize("penalty", [name for name in PENALTIES if name != "none"])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_cases_tell_penalties_apart(loss: str, penalty: str) -> None:
@@ -162,13 +167,14 @@ def test_numbers_of_samples_around_whole_tiles(loss: str, n: int) -> None:
     check(specimen(loss, "l2", build_network("star", 4), shape=(n, 6)), iterations=25)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("penalty", PENALTIES)
-def test_one_agent(loss: str, penalty: str) -> None:
+@pytest.mark.parametrize("loss", LOSSES)
+def test_one_agent(loss: str, penalty: str, schedule: str) -> None:
     """The single-agent baseline: v stays zero."""
     case = specimen(loss, penalty, build_network("complete", 1), shape=(37, 9))
     assert case.edges == []
-    check(case)
+    check(case, schedules=(schedule,))
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)

@@ -28,7 +28,7 @@ class ActiveSet:
     def __init__(self, H: Array, penalty: Penalty, t: Array, c: Array) -> None:
         self.H, self.penalty, self.t, self.c = H, penalty, t.copy(), c.copy()
         self.unit = np.sqrt(np.maximum(np.diagonal(H), np.finfo(np.float64).tiny))
-        self.kink = penalty.reg * (penalty.a if penalty.code == ELASTIC_NET else 1.0)
+        self.kink = face.kink_weight(penalty)
         self.signed = penalty.code in (L1, ELASTIC_NET)
         self.weight = face.quadratic_weight(penalty)
         self.free = face.free(penalty, np.zeros(0, dtype=np.int64), t)
@@ -75,7 +75,7 @@ class ActiveSet:
 
     def _release(self, noise: float) -> bool:
         """Set the fixed coordinate free that gains most; False where none gains more than the noise."""
-        rise, fall = -self.c - self.kink * self.signed, self.c - self.kink * self.signed
+        rise, fall = -self.c - self.kink, self.c - self.kink
         if self.penalty.code == BOX:
             rise[self.t >= self.penalty.b] = -math.inf
             fall[self.t <= self.penalty.a] = -math.inf

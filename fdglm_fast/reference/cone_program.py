@@ -12,6 +12,7 @@ from scipy import sparse
 
 from fdglm_fast.errors import NumericalError
 from fdglm_fast.penalties import BOX, ELASTIC_NET, GROUP_L2, L1, NONNEG, Penalty
+from fdglm_fast.reference.face import kink_weight
 
 Array = NDArray[np.float64]
 Groups = NDArray[np.int64]
@@ -41,9 +42,8 @@ def penalty_rows(penalty: Penalty, groups: Groups, d: int) -> PenaltyRows:
         right = np.concatenate((np.full(d, penalty.b), np.full(d, -penalty.a)))
         return PenaltyRows(sparse.vstack((eye, -eye), format="csc"), right, [-2 * d], nothing)
     if penalty.code in (L1, ELASTIC_NET):
-        weight = penalty.reg * (penalty.a if penalty.code == ELASTIC_NET else 1.0)
         rows = sparse.bmat([[eye, -eye], [-eye, -eye]], format="csc")
-        return PenaltyRows(rows, np.zeros(2 * d), [-2 * d], np.full(d, weight))
+        return PenaltyRows(rows, np.zeros(2 * d), [-2 * d], np.full(d, kink_weight(penalty)))
     if penalty.code == GROUP_L2:
         return _group_rows(penalty, groups, d)
     return PenaltyRows(sparse.csc_matrix((0, d)), nothing, [], nothing)

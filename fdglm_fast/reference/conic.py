@@ -17,6 +17,7 @@ from scipy import sparse
 
 from fdglm_fast.losses import ABSOLUTE, QUANTILE, Loss
 from fdglm_fast.reference.answer import Candidate
+from fdglm_fast.reference.certificate import column_scale
 from fdglm_fast.reference.cone_program import penalty_rows, solve_cone_program
 from fdglm_fast.reference.face import quadratic_weight
 from fdglm_fast.reference.objective import Objective
@@ -43,19 +44,21 @@ def solve_kinked(objective: Objective) -> Candidate:
 
 
 def _interior_point(objective: Objective, up: Array, down: Array) -> tuple[Array, Array]:
-    """The programme above in the variables theta, t (of the penalty) and w."""
+    """The programme above in the variables D theta, t (of the penalty) and w; D brings the columns to one size."""
     design, n, d = objective.design, objective.design.n, objective.design.d
     part = penalty_rows(objective.penalty, objective.groups, d)
+    D = column_scale(design)
+    shrink = sparse.diags(np.concatenate((1.0 / D, np.ones(len(part.cost)))), format="csc")
     X = sparse.csc_matrix(np.asarray(design.X, dtype=np.float64))
     X.resize(n, d + len(part.cost))
     eye = sparse.identity(n, format="csc")
     quadratic = np.zeros(d + len(part.cost) + n)
-    quadratic[:d] = n * quadratic_weight(objective.penalty)
+    quadratic[:d] = n * quadratic_weight(objective.penalty) / D**2
     x, z = solve_cone_program(
         sparse.diags(quadratic, format="csc"),
-        np.concatenate((-design.transpose_times(up), n * part.cost, up + down)),
-        sparse.bmat([[X, -eye], [None, -eye], [part.rows, None]], format="csc"),
+        np.concatenate((-design.transpose_times(up) / D, n * part.cost, up + down)),
+        sparse.bmat([[X @ shrink, -eye], [None, -eye], [part.rows @ shrink, None]], format="csc"),
         np.concatenate((objective.y, np.zeros(n), part.right)),
         [-2 * n, *part.cones],
     )
-    return objective.project(x[:d]), np.clip(z[:n] - up, -up, down)
+    return objective.project(x[:d] / D), np.clip(z[:n] - up, -up, down)

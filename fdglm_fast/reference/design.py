@@ -59,6 +59,14 @@ class Design:
         return self.gram()
 
     @cached_property
+    def column_norms(self) -> Array:
+        """|x_j|_2."""
+        total = np.zeros(self.d)
+        for _, block in self.blocks():
+            total += np.einsum("ij,ij->j", block, block)
+        return np.sqrt(total)
+
+    @cached_property
     def norm(self) -> float:
         """|X|_2, from the smaller of X'X and XX': densely where that is small, else by Lanczos from a fixed start."""
         if self.d <= self.n:

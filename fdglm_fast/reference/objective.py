@@ -1,4 +1,4 @@
-"""The centralised objective L(theta) = f(theta) + r(theta), its parts, and how far a point is from optimal."""
+"""The centralised objective L(theta) = f(theta) + r(theta) and its parts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fdglm_fast.kernels.penalties import prox_all, value_all
 from fdglm_fast.losses import Loss
-from fdglm_fast.penalties import BOX, ELASTIC_NET, NONE, NONNEG, Penalty, group_scratch, parse_penalty
+from fdglm_fast.penalties import BOX, ELASTIC_NET, NONNEG, Penalty, group_scratch, parse_penalty
 from fdglm_fast.reference import pointwise
 from fdglm_fast.reference.design import Design
 
@@ -64,46 +64,22 @@ class Objective:
         return self.mean_loss(z) + self.penalty_value(theta)
 
     @cached_property
-    def gradient_scale(self) -> float:
-        """|grad f(0)|, or 1e-6 of the most it could be where X and the slopes at 0 are as good as orthogonal."""
-        lam = self.slopes(np.zeros(self.design.n))
-        most = self.design.norm * float(np.linalg.norm(lam)) / self.design.n
-        return max(float(np.linalg.norm(self.gradient(lam))), 1e-6 * most, np.finfo(np.float64).tiny)
+    def nearest(self) -> tuple[Array, Array, float]:
+        """(theta, X theta, L(theta)) of the point of the domain of r that is nearest to 0: 0, but for some boxes."""
+        theta = self.project(np.zeros(self.design.d))
+        z = self.design.times(theta)
+        return theta, z, self.value(theta, z)
 
-    def residual(self, theta: Array, gradient: Array) -> float:
-        """|theta - prox_{eta r}(theta - eta grad)|/eta relative to `gradient_scale`, eta = n/|X|^2."""
-        if self.design.norm == 0.0:
-            return 0.0
-        eta = self.design.n / self.design.norm**2
-        move = theta - self.prox(theta - eta * gradient, eta)
-        return float(np.linalg.norm(move)) / eta / self.gradient_scale
+    @cached_property
+    def first_gradients(self) -> tuple[float, list[Array]]:
+        """The gradients of the loss at 0 and at `nearest`, and |lam|_2/sqrt(n) of the larger of their slopes."""
+        slopes = [self.slopes(z) for z in (np.zeros(self.design.n), self.nearest[1])]
+        most = max(float(np.linalg.norm(lam)) for lam in slopes) / math.sqrt(self.design.n)
+        return most, [self.gradient(lam) for lam in slopes]
 
-    def gap(self, theta: Array, z: Array, lam: Array) -> float:
-        """L(theta) minus the dual objective -(1/n) sum loss*(lam_i) - r*(-X'lam/n), lam scaled where that helps.
-
-        Summed as two Fenchel-Young differences, neither of which is negative:
-        (1/n) sum [loss(z_i) + loss*(lam_i) - z_i lam_i]  +  r(theta) + r*(c) - c'theta,  c = -X'lam/n.
-        """
-        c = -self.gradient(lam)
-        alpha = self.penalty.dual_scale(c, self.groups) if self.penalty.code not in (NONE, NONNEG) else 1.0
-        if alpha is None:
-            return math.inf
-        lam, c = alpha * lam, alpha * c
-        code, k = self.loss.code, self.loss.parameter
-        losses = pointwise.values(code, k, z, self.y) + pointwise.conjugates(code, k, lam, self.y) - z * lam
-        penalties = self.penalty_value(theta) + self._conjugate(theta, c) - float(c @ theta)
-        return max(float(losses.mean()) + penalties, 0.0)
-
-    def _conjugate(self, theta: Array, c: Array) -> float:
-        """r*(c); for none and nonneg, which have no room for rounding, r* of r restricted to a ball around 0.
-
-        The ball's radius 2 |theta| + |y|/|X| is twice what a minimiser near theta needs.
-        """
-        if self.penalty.code not in (NONE, NONNEG):
-            return self.penalty.conjugate(c, self.groups)
-        wrong = c if self.penalty.code == NONE else np.maximum(c, 0.0)
-        natural = float(np.linalg.norm(self.y)) / self.design.norm if self.design.norm > 0.0 else 0.0
-        return (2.0 * float(np.linalg.norm(theta)) + natural) * float(np.linalg.norm(wrong))
+    def size(self, value: float) -> float:
+        """What errors of the objective are relative to: max(|L|, L_0 - L)."""
+        return max(abs(value), self.nearest[2] - value, float(np.finfo(np.float64).tiny))
 
 
 def plain(penalty: Penalty) -> Penalty:

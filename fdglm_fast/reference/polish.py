@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy import linalg
 
 from fdglm_fast.reference import face
+from fdglm_fast.reference.certificate import duality_gap
 from fdglm_fast.reference.objective import Objective
 
 Array = NDArray[np.float64]
@@ -25,26 +26,27 @@ LARGEST = 4000  # unknowns of the dense system; beyond it the interior point's a
 
 def polish(objective: Objective, theta: Array, lam: Array, up: Array, down: Array) -> tuple[Array, Array, bool]:
     """The best of (theta, lam) and of a few Newton steps on its active set, by the duality gap."""
-    best = (theta, lam)
+    best, improved = (theta, lam), False
     smallest = _gap(objective, theta, lam)
-    improved = False
     enough = 1e-15 * abs(objective.value(theta, objective.design.times(theta)))
     for _ in range(ROUNDS):
-        if smallest <= enough:
-            break
         theta, lam = _snap(objective, theta, lam, up, down)
         moved = _newton(objective, theta, lam, up, down)
         if moved is None:
             break
         theta, lam = moved
         gap = _gap(objective, theta, lam)
-        if gap < smallest:  # the first step for group-l2, whose equations are not linear, need not help yet
-            best, smallest, improved = (theta, lam), gap, True
+        # For group-l2, whose equations are not linear, the first step need not help yet. Within rounding the
+        # polished point is preferred: its zeros are zeros.
+        if gap < smallest or gap <= enough:
+            best, smallest, improved = (theta, lam), min(gap, smallest), True
+        if gap <= enough:
+            break
     return *best, improved
 
 
 def _gap(objective: Objective, theta: Array, lam: Array) -> float:
-    return objective.gap(theta, objective.design.times(theta), lam)
+    return duality_gap(objective, theta, objective.design.times(theta), lam)
 
 
 def _snap(objective: Objective, theta: Array, lam: Array, up: Array, down: Array) -> tuple[Array, Array]:
@@ -58,13 +60,15 @@ def _snap(objective: Objective, theta: Array, lam: Array, up: Array, down: Array
 
 
 def _newton(objective: Objective, theta: Array, lam: Array, up: Array, down: Array) -> tuple[Array, Array] | None:
-    """One Newton step of least norm on the equations above; None where there are none, or too many, or no answer."""
+    """One Newton step of least norm on the equations above; None where they are too many or have no answer."""
     design, penalty, groups = objective.design, objective.penalty, objective.groups
     on = np.flatnonzero(face.free(penalty, groups, theta))
     at = np.flatnonzero((lam > -up) & (lam < down))
     size = on.size + at.size
-    if size == 0 or size > LARGEST:
+    if size > LARGEST:
         return None
+    if size == 0:
+        return theta, lam
     part = np.asarray(design.X[at][:, on], dtype=np.float64)
     matrix = np.zeros((size, size))
     face.add_hessian(penalty, groups, theta, on, matrix[: on.size, : on.size])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from fdglm_fast.penalties import GROUP_L2, L2, NONE
 from fdglm_fast.reference import face
 from fdglm_fast.reference.answer import Candidate
 from fdglm_fast.reference.attained import check_attained
+from fdglm_fast.reference.certificate import duality_gap, residual, scaled_residual
 from fdglm_fast.reference.direct import factor_normal
 from fdglm_fast.reference.objective import Objective
 from fdglm_fast.reference.quadratic import Model
@@ -23,14 +24,16 @@ Columns = NDArray[np.int64]
 
 ITERATIONS = 200
 TARGET = 1e-14  # of the residual; what can be reached depends on rounding, so the end is also a stall
-CLOSE = 1e-9  # a residual below which a few steps without progress mean that rounding has been reached
+# A residual and a relative gap below which a few steps without progress mean that rounding has been reached.
+CLOSE, CLOSE_GAP = 1e-9, 1e-12
 STALL, LONG_STALL = 3, 30
 NEW_COLUMNS = 64
+PATH_FACTOR = 0.2
 
 
 @dataclass
 class State:
-    """Where the iteration stands: theta, z = X theta, its objective, gradient of the loss and residual."""
+    """Where the iteration stands: theta, z = X theta, its objective, gradient of the loss, the worse residual."""
 
     theta: Array
     z: Array
@@ -47,10 +50,26 @@ def solve_smooth(objective: Objective) -> Candidate:
         basis = design.row_basis()
         if basis.shape[1] == 0:
             return Candidate(np.zeros(design.d), "row space", gain=0.0)
-        beta, gain = _iterate(objective.with_design(design.projected(basis)))
-        return Candidate(basis @ beta, "proximal newton, row space", gain=gain)
-    theta, gain = _iterate(objective)
-    return Candidate(theta, "proximal newton", gain=gain)
+        state, gain = _iterate(objective.with_design(design.projected(basis)), np.zeros(basis.shape[1]))
+        return Candidate(basis @ state.theta, "proximal newton, row space", gain=gain)
+    state, gain = _iterate(objective, np.zeros(design.d))
+    if _certified(objective, state) or objective.penalty.reg == 0.0:
+        return Candidate(state.theta, "proximal newton", gain=gain)
+    return _follow_path(objective, state)
+
+
+def _follow_path(objective: Objective, direct: State) -> Candidate:
+    """The same through larger weights of the penalty, each a start for the next: for weights that are nearly 0."""
+    penalty = objective.penalty
+    weight = float(np.abs(objective.gradient(objective.slopes(np.zeros(objective.design.n)))).max())
+    theta = np.zeros(objective.design.d)
+    while weight > penalty.reg:
+        theta = _iterate(replace(objective, penalty=replace(penalty, reg=weight)), theta)[0].theta
+        weight *= PATH_FACTOR
+    state, gain = _iterate(objective, theta)
+    if state.residual < direct.residual:
+        return Candidate(state.theta, "proximal newton, path", gain=gain)
+    return Candidate(direct.theta, "proximal newton")
 
 
 def _state(objective: Objective, theta: Array) -> State:
@@ -59,22 +78,25 @@ def _state(objective: Objective, theta: Array) -> State:
     z = objective.design.times(theta)
     value = objective.value(theta, z)
     if not math.isfinite(value):
-        raise NumericalError(f"the {objective.loss.name} loss overflows where the reference starts; scale X down.")
+        raise NumericalError(f"the {objective.loss.name} loss overflows; scale X down.")
     gradient = objective.gradient(objective.slopes(z))
-    return State(theta, z, value, gradient, objective.residual(theta, gradient))
+    if not np.isfinite(gradient).all():
+        raise NumericalError(f"the gradient of the {objective.loss.name} loss overflows; scale X down.")
+    worst = max(residual(objective, theta, gradient), scaled_residual(objective, theta, gradient))
+    return State(theta, z, value, gradient, worst)
 
 
-def _iterate(objective: Objective) -> tuple[Array, float]:
-    """Steps until the residual is as small as rounding lets it be; the best point seen, and what a step would gain.
+def _iterate(objective: Objective, theta: Array) -> tuple[State, float]:
+    """Steps from theta until the residual is down to rounding; the best point seen, and what a step would gain.
 
     `mix` blends the exact curvature with that of a majorising parabola (which always decreases the objective):
     Huber starts with the parabola, as far from the data its curvature is 0; others turn to it when a step fails.
     """
-    state = best = _state(objective, np.zeros(objective.design.d))
+    state = best = _state(objective, theta)
     mix, stalled = (1.0 if objective.loss.code == HUBER else 0.0), 0
     models = _Models(objective)
     for iteration in range(ITERATIONS):
-        if best.residual <= TARGET or stalled > (STALL if best.residual < CLOSE else LONG_STALL):
+        if best.residual <= TARGET or stalled > LONG_STALL or (stalled > STALL and _certified(objective, best)):
             break
         columns = _working_set(objective, state)
         step = models.step(state, columns, mix)
@@ -85,14 +107,22 @@ def _iterate(objective: Objective) -> tuple[Array, float]:
             break
         if part == 1.0:
             mix *= 0.1 if mix > 1e-12 else 0.0
-        else:
+        elif part < 0.1:
             mix = min(1.0, max(10.0 * mix, 1e-4))
         if part > 0.0:
             state = _state(objective, state.theta + part * step)
         stalled = 0 if state.residual < 0.5 * best.residual else stalled + 1
         if state.residual < best.residual:
             best = state
-    return best.theta, models.gain(best)
+    return best, models.gain(best)
+
+
+def _certified(objective: Objective, state: State) -> bool:
+    """Whether the residual and the duality gap are those of a point where only rounding is left."""
+    if state.residual > CLOSE:
+        return False
+    gap = duality_gap(objective, state.theta, state.z, objective.slopes(state.z))
+    return gap <= CLOSE_GAP * objective.size(state.value)
 
 
 class _Models:

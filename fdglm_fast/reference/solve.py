@@ -7,11 +7,13 @@ import time
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
 from fdglm_fast.errors import DataError, NumericalError
 from fdglm_fast.losses import SQUARED, Loss
 from fdglm_fast.penalties import GROUP_L2, L2, NONE, Penalty
 from fdglm_fast.reference.answer import Candidate, Reference
+from fdglm_fast.reference.certificate import duality_gap, residual
 from fdglm_fast.reference.conic import solve_kinked
 from fdglm_fast.reference.design import Design
 from fdglm_fast.reference.direct import solve_direct
@@ -21,6 +23,7 @@ from fdglm_fast.reference.proximal_newton import solve_smooth
 Array = NDArray[np.float64]
 
 LARGEST_RESIDUAL = 1e-8
+ONE_THREAD = 512
 
 
 def solve(
@@ -33,13 +36,17 @@ def solve(
     """See `fdglm_fast.reference.solve_reference`."""
     start = time.perf_counter()
     objective = _objective(X, y, loss, penalty, groups)
-    if not loss.smooth:
-        found = solve_kinked(objective)
-    elif loss.code == SQUARED and objective.penalty.code in (NONE, L2):
-        found = solve_direct(objective)
-    else:
-        found = solve_smooth(objective)
-    return _checked(objective, found, start)
+    # What overflows is found by the checks. Threads help large products only: on small ones they wait for one
+    # another, for a very long time where another process has their core.
+    threads = 1 if min(X.shape) <= ONE_THREAD else None
+    with np.errstate(over="ignore", invalid="ignore"), threadpool_limits(threads, "blas"):
+        if not loss.smooth:
+            found = solve_kinked(objective)
+        elif loss.code == SQUARED and objective.penalty.code in (NONE, L2):
+            found = solve_direct(objective)
+        else:
+            found = solve_smooth(objective)
+        return _checked(objective, found, start)
 
 
 def _objective(
@@ -63,24 +70,23 @@ def _objective(
 def _checked(objective: Objective, found: Candidate, start: float) -> Reference:
     """The answer with its objective, residual and accuracy; NumericalError where it is not good enough."""
     theta, z = found.theta, objective.design.times(found.theta)
-    zero, z_zero = np.zeros_like(theta), np.zeros_like(z)
-    value, at_zero = objective.value(theta, z), objective.value(zero, z_zero)
-    if at_zero <= value:
-        theta, z, value = zero, z_zero, at_zero
-    lam = objective.slopes(z) if found.lam is None else found.lam
-    # Where 0 is outside the domain of r, the losses alone say what size a difference of objectives has.
-    drop = (at_zero if math.isfinite(at_zero) else objective.mean_loss(z_zero)) - value
-    gap = objective.gap(theta, z, lam)
+    value = objective.value(theta, z)
+    if objective.nearest[2] <= value:
+        theta, z, value = objective.nearest
+    slopes = objective.slopes(z)
+    gap = min(duality_gap(objective, theta, z, lam) for lam in (slopes, found.lam) if lam is not None)
     if objective.penalty.code == NONE:
         gap = min(gap, found.gain)
     # No objective is known better than to its rounding.
-    accuracy = max(gap / max(abs(value), drop, np.finfo(np.float64).tiny), float(np.finfo(np.float64).eps))
-    residual = accuracy if found.lam is not None else objective.residual(theta, objective.gradient(lam))
-    if not (math.isfinite(value) and residual <= LARGEST_RESIDUAL):
+    accuracy = max(gap / objective.size(value), float(np.finfo(np.float64).eps))
+    remaining = accuracy if found.lam is not None else residual(objective, theta, objective.gradient(slopes))
+    if not (math.isfinite(value) and remaining <= LARGEST_RESIDUAL and accuracy <= LARGEST_RESIDUAL):
         raise NumericalError(
             f"the reference for {objective.loss.spec} with penalty {objective.penalty.spec} stopped at the residual "
-            f"{residual:.1e}, above {LARGEST_RESIDUAL:.0e}: columns of X are too nearly dependent; a penalty l2 helps."
+            f"{remaining:.1e} and the accuracy {accuracy:.1e}, not below {LARGEST_RESIDUAL:.0e}: columns of X are "
+            "nearly dependent or of very different size, or the penalty is too close to 0."
         )
+    at_zero = math.inf if objective.nearest[0].any() else objective.nearest[2]
     seconds = time.perf_counter() - start
     norm = float(np.linalg.norm(theta))
-    return Reference(theta, value, at_zero, norm, found.method, residual, accuracy, seconds)
+    return Reference(theta, value, at_zero, norm, found.method, remaining, accuracy, seconds)
