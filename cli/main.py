@@ -20,7 +20,11 @@ COMMANDS = {
     "info": "What a problem file holds, and what a solve of it would need.",
     "graph": "A network: degrees, spectrum, bounds, drawing.",
     "solve": "Fit a model whose features are split among the agents of a network.",
+    "cost": "Operations, messages and modelled time of an iteration.",
+    "sweep": "A grid of solves in one command; goes on where it was cut off.",
+    "report": "Figures, tables and the paper's claims from a folder of results, as one page.",
     "predict": "Predictions of a result for the samples of a file.",
+    "bench": "Time an iteration against the memory limit and NumPy.",
     "warmup": "Compile the kernels now, so that later commands start at once.",
 }
 
@@ -57,8 +61,8 @@ class LazyGroup(click.Group):
 def main() -> None:
     """Generalized linear models whose features are split among the agents of a network.
 
-    Exit codes: 0 done; 2 wrong usage; 3 bad data or graph; 4 stopped before the tolerance asked for; 5 numerical
-    breakdown; 130 interrupted.
+    Exit codes: 0 done; 1 a check failed; 2 wrong usage; 3 bad data or graph; 4 stopped before the tolerance asked for;
+    5 numerical breakdown; 130 interrupted.
     """
 
 
@@ -69,22 +73,38 @@ def run() -> None:
     except click.exceptions.Exit as stop:
         code = stop.exit_code
     except click.ClickException as error:
-        error.show()
+        _show(error)
         code = error.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("fdglm: interrupted", err=True)
         code = 130
     except FdglmError as error:
-        click.echo(f"fdglm: error: {error}", err=True)
+        _complain(str(error))
         code = error.exit_code
     except BrokenPipeError:
         # The reader of our output has gone; nobody is left to be told.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 141
     except MemoryError:
-        click.echo("fdglm: error: there is not enough memory.", err=True)
+        _complain("there is not enough memory.")
         code = 3
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _show(error: click.ClickException) -> None:
+    """click's errors look like ours; a command without arguments shows its help, as click has it."""
+    if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):
+        error.show()
+        return
+    where = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else "fdglm"
+    _complain(f"{error.format_message()} Try '{where} --help'.")
+
+
+def _complain(sentence: str) -> None:
+    """One line on standard error; whatever a name in it might do to a terminal is escaped."""
+    from fdglm_fast.files import printable
+
+    click.echo(f"fdglm: error: {printable(sentence, 2000)}", err=True)
 
 
 if __name__ == "__main__":

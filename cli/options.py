@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -19,6 +20,30 @@ def together(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
         return function
 
     return decorate
+
+
+def check_outputs(outputs: list[str], inputs: list[str], force: bool) -> None:
+    """Refuse, before any work, outputs that cannot be written, and what is read or written twice under any name."""
+    from fdglm_fast.errors import UsageError
+    from fdglm_fast.files import check_output
+
+    taken = {os.path.realpath(path) for path in inputs}
+    for path in outputs:
+        real = os.path.realpath(path)
+        if real in taken:
+            raise UsageError(f"'{path}' would be overwritten: it is an input, or an output already.")
+        check_output(path, force)
+        taken.add(real)
+
+
+def parse_tags(pairs: tuple[str, ...]) -> dict[str, str]:
+    """The tags of a result, KEY=VALUE each."""
+    from fdglm_fast.errors import UsageError
+
+    for pair in pairs:
+        if "=" not in pair:
+            raise UsageError(f"--tag takes KEY=VALUE, not '{pair}'.")
+    return dict(pair.split("=", 1) for pair in pairs)
 
 
 data_options = together(

@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from fdglm_cli.options import check_outputs
+
 
 @click.command("predict")
 @click.argument("result", metavar="RESULT.h5")
@@ -24,11 +26,11 @@ def command(**given: Any) -> None:
     The linear predictor x'theta is given and, for logistic loss, the probability of the label 1; for poisson, the rate.
     Without --out the predictions are printed, one a line.
     """
-    from fdglm_fast.files import check_output
+    from fdglm_fast.files import split_address
     from fdglm_fast.predict import predict, write_predictions
 
     if given["out"]:
-        check_output(given["out"], given["force"])
+        check_outputs([given["out"]], [given["result"], split_address(given["data"])[0]], given["force"])
     found = predict(
         given["result"],
         given["data"],

@@ -7,11 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fdglm_cli.options import data_options, model_options, network_options, step_options
+from fdglm_cli.command_line import command_line
+from fdglm_cli.options import (
+    check_outputs,
+    data_options,
+    model_options,
+    network_options,
+    parse_tags,
+    step_options,
+)
+from fdglm_cli.skip import skip_existing
 
 if TYPE_CHECKING:
     from fdglm_fast.job import Job, Outcome
-    from fdglm_fast.solve import Options
+    from fdglm_fast.options import Options
 
 
 @click.command("solve")
@@ -28,9 +37,13 @@ if TYPE_CHECKING:
 @click.option("--compress", default="auto", show_default=True, help="auto, on or off (squared loss: d + 1 rows).")
 @click.option("--schedule", default="auto", show_default=True, help="Threads over: auto, agents or tiles.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads.  [default: all cores]")
+@click.option("--checkpoint", type=click.Path(), metavar="FILE", help="Keep the whole state in FILE, to resume from.")
+@click.option("--checkpoint-every", default="60s", show_default=True, metavar="TIME", help="Seconds, or 5m, 2h.")
+@click.option("--resume", type=click.Path(), metavar="FILE", help="Go on from a checkpoint, and keep it up to date.")
 @click.option("--out", type=click.Path(), metavar="RESULT.h5", help="Write coefficients, trace and options.")
 @click.option("--trace", type=click.Path(), metavar="FILE.csv", help="Write the trace.")
 @click.option("--force", is_flag=True, help="Replace outputs that exist.")
+@click.option("--skip-existing", is_flag=True, help="Do nothing where --out holds this very result, finished.")
 @click.option("--tag", "tags", multiple=True, metavar="KEY=VALUE", help="Stored with the result; may be repeated.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
@@ -42,24 +55,40 @@ def command(**given: Any) -> None:
     """
     from fdglm_cli.summary import print_summary
     from fdglm_cli.terminal import Bars, stop_signals
-    from fdglm_fast.files import check_output
 
-    job, tags = _job(given), _tags(given["tags"])
+    job, tags = _job(given), parse_tags(given["tags"])
+    if given["skip_existing"]:
+        given["force"] |= skip_existing(job, _options(given), given)
     outputs = [given[name] for name in ("out", "trace") if given[name]]
-    for path in outputs:
-        check_output(path, given["force"])
+    check_outputs(outputs, _inputs(given), given["force"])
+    _check_checkpoint(given, outputs)
     quiet = given["quiet"]
     with stop_signals() as interrupted, Bars(not quiet, given["iterations"]) as bars:
         outcome = _run(job, given, bars, interrupted)
-    from fdglm_fast.result import as_json
-
-    report = as_json(outcome, tags)
-    _write(given, outcome, report)
-    if given["as_json"]:
-        click.echo(json.dumps(report, allow_nan=False))
-    elif not quiet:
-        print_summary(report)
+    report = _report(given, outcome, tags)
+    try:
+        _write(given, outcome, report)
+    finally:  # a disk that is full by now is no reason to lose the numbers
+        if given["as_json"]:
+            click.echo(json.dumps(report, allow_nan=False))
+        elif not quiet:
+            print_summary(report)
     _leave(outcome, given["tol"] is not None)
+
+
+def _check_checkpoint(given: dict[str, Any], outputs: list[str]) -> None:
+    """A checkpoint that is there is gone on from, or replaced when asked to, but never lost by accident."""
+    from fdglm_fast.errors import UsageError
+
+    given["checkpoint"] = given["checkpoint"] or given["resume"]
+    if not given["checkpoint"]:
+        return
+    replaced = given["force"] or given["checkpoint"] == given["resume"]
+    try:
+        check_outputs([given["checkpoint"]], _inputs(given) + outputs, replaced)
+    except UsageError as error:
+        hint = " (--resume goes on from it)" if "exists" in str(error) else ""
+        raise UsageError(str(error).rstrip(".") + hint + ".") from error
 
 
 def _job(given: dict[str, Any]) -> Job:
@@ -87,17 +116,35 @@ def _job(given: dict[str, Any]) -> Job:
     return Job(loss=parse_loss(given["loss"]), penalty=parse_penalty(given["penalty"], given["reg"]), **chosen)
 
 
+def _report(given: dict[str, Any], outcome: Outcome, tags: dict[str, str]) -> dict[str, Any]:
+    """The JSON of the run, with the options as they were given: all that is needed to do it again."""
+    from fdglm_fast.result import as_json, clean
+
+    printing = ("as_json", "quiet", "force", "skip_existing")
+    options = {name: value for name, value in given.items() if name not in printing}
+    return {**as_json(outcome, tags, command_line()), "options": clean(options)}
+
+
+def _inputs(given: dict[str, Any]) -> list[str]:
+    """The files that a solve reads."""
+    from fdglm_fast.files import split_address
+
+    path = split_address(given["data"])[0]
+    graph = given["graph"].removeprefix("file:")
+    return [path, f"{path}.reference.h5"] + ([graph] if graph != given["graph"] else [])
+
+
 def _run(job: Job, given: dict[str, Any], bars: Any, interrupted: Any) -> Outcome:
-    from fdglm_fast.job import Watch, check_file, run
+    from fdglm_fast.job import Watch, run
 
-    check_file(job)  # before the kernels' compiler is imported
     options = _options(given, bars, interrupted)
-    return run(job, options, Watch(say=(lambda line: None) if given["quiet"] else bars.say, loading=bars.loading))
+    watch = Watch(say=(lambda line: None) if given["quiet"] else bars.say, loading=bars.loading)
+    return run(job, options, watch, hashed=bool(given["out"]))
 
 
-def _options(given: dict[str, Any], bars: Any, interrupted: Any) -> Options:
-    from fdglm_fast.solve import Options
-    from fdglm_fast.steps import Given
+def _options(given: dict[str, Any], bars: Any = None, interrupted: Any = None) -> Options:
+    from fdglm_fast.intervals import parse_interval
+    from fdglm_fast.options import Given, Options
 
     rule = {name: given[name] for name in ("sigma", "tau", "chi", "D", "delta", "R")}
     return Options(
@@ -108,18 +155,12 @@ def _options(given: dict[str, Any], bars: Any, interrupted: Any) -> Options:
         steps=Given(rule=given["steps"], force=given["force_steps"], **rule),
         schedule=given["schedule"],
         threads=given["threads"],
-        progress=bars.iterating if bars.active else None,
+        checkpoint=given["checkpoint"],
+        checkpoint_every=parse_interval(given["checkpoint_every"]),
+        resume=given["resume"],
+        progress=bars.iterating if bars and bars.active else None,
         interrupted=interrupted,
     )
-
-
-def _tags(pairs: tuple[str, ...]) -> dict[str, str]:
-    from fdglm_fast.errors import UsageError
-
-    for pair in pairs:
-        if "=" not in pair:
-            raise UsageError(f"--tag takes KEY=VALUE, not '{pair}'.")
-    return dict(pair.split("=", 1) for pair in pairs)
 
 
 def _write(given: dict[str, Any], outcome: Outcome, report: dict[str, Any]) -> None:

@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+_ENDS = {
+    "iterations": "all {} done",
+    "tolerance": "tolerance reached after {}",
+    "time-limit": "time limit reached after {}",
+    "interrupted": "interrupted after {}",
+    "not-finite": "iterates not finite any more; this is the state after {}",
+}
+
 
 def print_summary(report: dict[str, Any]) -> None:
     """What was solved, how it ended and how long it took."""
@@ -29,23 +37,24 @@ def _rows(report: dict[str, Any]) -> list[tuple[str, str]]:
     if report["agents"] == 1:
         rows.append(("agents", "1"))
     else:
-        shape = f"{graph['edges']} edges, largest degree {graph['max_degree']}"
+        shape = f"{_many(graph['edges'], 'edge')}, largest degree {graph['max_degree']}"
         spectrum = f"||L|| {graph['laplacian_norm']:.6g}, spectral gap {graph['spectral_gap']:.6g}"
-        again = f", drawn again {graph['attempt']} times" if graph["attempt"] else ""
+        again = f", drawn again {_many(graph['attempt'], 'time')}" if graph["attempt"] else ""
         rows.append(("agents", f"{report['agents']} on {_safe(graph['spec'])}{again}: {shape}, {spectrum}"))
     rows.append(("steps", f"{steps['rule']}: sigma {steps['sigma']:.6g}, tau {steps['tau']:.6g}"))
     radius = f"R {steps['R']:.6g} ({steps['sources'].get('R')})"
     rows.append(("", f"chi {steps['chi']:.6g}, {radius}"))
-    rows.append(("ended", f"{report['stop_reason']} after {report['iterations']} iterations"))
+    rows.append(("ended", _ENDS[report["stop_reason"]].format(_many(report["iterations"], "iteration"))))
     rows += _measurements(report)
     rows.append(
         (
             "time",
-            f"{times['iterate']:.3g} s, {times['per_iteration_ms']:.4g} ms an iteration, {report['threads']} threads",
+            f"{times['iterate']:.3g} s, {times['per_iteration_ms']:.4g} ms an iteration, "
+            + _many(report["threads"], "thread"),
         )
     )
-    rest = ", ".join(f"{name} {times[name]:.2g} s" for name in ("load", "setup", "compile", "reference") if times[name])
-    return [*rows, ("", rest)]
+    parts = ["load", "setup", "compile"] + ([] if report["objective"]["reference"] is None else ["reference"])
+    return [*rows, ("", ", ".join(f"{name} {times[name]:.2g} s" for name in parts))]
 
 
 def _measurements(report: dict[str, Any]) -> list[tuple[str, str]]:
@@ -60,12 +69,18 @@ def _measurements(report: dict[str, Any]) -> list[tuple[str, str]]:
     rows.append(("residual", pair("residual")))
     if report["duality_gap"]["average"] is not None:
         rows.append(("duality gap", pair("duality_gap")))
-    rows.append(("better", f"the {report['better']} has the smaller objective"))
+    if report["better"] is not None:
+        better = {"average": "the average", "last": "the last iterate"}[report["better"]]
+        rows.append(("better", f"{better} has the smaller objective"))
     if report["bound"] is not None:
         rows.append(("theorem", f"guarantees a gap of {report['bound']:.6g} for the average"))
     else:
         rows.append(("theorem", f"no bound: {report['bound_why_not']}"))
     return rows
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}" + ("" if count == 1 else "s")
 
 
 def _number(value: float | None) -> str:

@@ -21,18 +21,26 @@ def say(line: str) -> None:
 
 @contextmanager
 def stop_signals() -> Iterator[Callable[[], bool]]:
-    """Yields a question: has Ctrl-C or SIGTERM asked to stop? The second signal stops at once."""
-    asked = False
+    """Yields a question: has Ctrl-C or SIGTERM asked to stop? The second signal stops at once.
 
-    def first(number: int, frame: FrameType | None) -> None:
+    Until the question is put for the first time there is nothing to save, and the first signal stops at once too.
+    """
+    asked = listening = False
+
+    def stop(number: int, frame: FrameType | None) -> None:
         nonlocal asked
-        if asked:
+        if asked or not listening:
             raise KeyboardInterrupt
         asked = True
 
-    before = {number: signal.signal(number, first) for number in (signal.SIGINT, signal.SIGTERM)}
+    def question() -> bool:
+        nonlocal listening
+        listening = True
+        return asked
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield lambda: asked
+        yield question
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -49,24 +57,23 @@ class Bars:
         if wanted and sys.stderr.isatty():
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+            from rich.table import Column
 
+            whole = Column(no_wrap=True)  # on a narrow terminal the bar gives way, not the numbers
             self._bar = Progress(
-                TextColumn("{task.description}"),
                 BarColumn(),
-                MofNCompleteColumn(),
-                TextColumn("{task.fields[note]}"),
-                TimeRemainingColumn(),
+                MofNCompleteColumn(table_column=whole),
+                TextColumn("{task.description}"),
+                TimeRemainingColumn(table_column=whole),
                 console=Console(stderr=True),
                 transient=True,
             )
 
     def __enter__(self) -> Bars:
-        if self._bar:
-            self._bar.start()
         return self
 
     def __exit__(self, *ignored: object) -> None:
-        if self._bar:
+        if self._tasks:
             self._bar.stop()
 
     @property
@@ -74,28 +81,30 @@ class Bars:
         return self._bar is not None
 
     def say(self, line: str) -> None:
-        if self._bar:
-            self._bar.console.print(f"fdglm: {line}", style="dim", highlight=False, markup=False)
+        if self._tasks:  # above the bar
+            self._bar.console.print(f"fdglm: {line}", style="dim", highlight=False, markup=False, soft_wrap=True)
         else:
             say(line)
 
     def loading(self, done: int, total: int) -> None:
-        self._update("rows loaded", done, total, "")
+        self._update("rows", done, total, "rows loaded")
+        if self._tasks and done >= total:
+            self._bar.update(self._tasks["rows"], visible=False)
 
     def iterating(self, done: int, point: Point | None) -> None:
         self._point = point or self._point
-        note = ""
+        note = "iterations"
         if self._point:
-            note = f"objective {self._point.objective:.6g}  residual {self._point.residual:.2e}"
+            note = f"objective {self._point.objective:.6g}  residual {self._point.residual:.1e}"
         task = self._tasks.get("iterations")
         speed = self._bar.tasks[task].speed if self._bar and task is not None else None
-        if speed:
-            note += f"  {speed:.0f}/s"
-        self._update("iterations", done, self._iterations, note)
+        self._update("iterations", done, self._iterations, f"{note}  {speed:.0f} it/s" if speed else note)
 
     def _update(self, name: str, done: int, total: int, note: str) -> None:
         if not self._bar:
             return
+        if not self._tasks:
+            self._bar.start()
         if name not in self._tasks:
-            self._tasks[name] = self._bar.add_task(name, total=total, note=note)
-        self._bar.update(self._tasks[name], completed=done, note=note)
+            self._tasks[name] = self._bar.add_task(note, total=total)
+        self._bar.update(self._tasks[name], completed=done, description=note)

@@ -8,24 +8,42 @@ formulas stays.
 from __future__ import annotations
 
 import dataclasses
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from fdglm_fast.errors import UsageError, unknown_name
-from fdglm_fast.losses import SQUARED
-from fdglm_fast.problem import Problem, empty_tiles
+from fdglm_fast.losses import SQUARED, Loss
+
+if TYPE_CHECKING:
+    from fdglm_fast.problem import Problem
 
 CHOICES = ("auto", "on", "off")
 BLOCK_ROWS = 4096
 
 
-def wanted(choice: str, problem: Problem, sweep: bool = False) -> bool:
-    """Whether to compress: auto does in sweeps, for the squared loss, when it halves the rows at least."""
+def check_choice(choice: str, loss: Loss) -> None:
     if choice not in CHOICES:
         raise unknown_name("compression", choice, CHOICES)
-    if choice == "on" and problem.loss.code != SQUARED:
-        raise UsageError(f"compression is exact for the squared loss only, not for '{problem.loss.spec}'.")
+    if choice == "on" and loss.code != SQUARED:
+        raise UsageError(f"compression is exact for the squared loss only, not for '{loss.spec}'.")
+
+
+class Sized(Protocol):
+    """What the decision depends on; a problem has it, and so has a file that was not read yet."""
+
+    @property
+    def loss(self) -> Loss: ...
+    @property
+    def n(self) -> int: ...
+    @property
+    def d(self) -> int: ...
+
+
+def wanted(choice: str, problem: Sized, sweep: bool = False) -> bool:
+    """Whether to compress: auto does in sweeps, for the squared loss, when it halves the rows at least."""
+    check_choice(choice, problem.loss)
     worth = problem.loss.code == SQUARED and problem.n > 2 * (problem.d + 1)
     return choice == "on" or (choice == "auto" and sweep and worth)
 
@@ -33,6 +51,7 @@ def wanted(choice: str, problem: Problem, sweep: bool = False) -> bool:
 def compress(problem: Problem) -> Problem:
     """The same problem on the triangular factor of [X y]; float64, whatever the data were."""
     from fdglm_fast.kernels.pack import pack
+    from fdglm_fast.problem import empty_tiles
 
     R = triangular_factor(problem)
     tiles = empty_tiles(len(R), problem.d, problem.dtype)

@@ -16,6 +16,7 @@ from fdglm_fast.steps import StepSizes
 
 SCRATCH_BYTES = 4 << 20  # what the agents schedule may use for u: more tiles at a time, but still in cache
 BYTES_A_THREAD = 1 << 20  # of an iteration: below it a second thread is not worth waking
+KEPT = ("theta", "theta_sum", "g", "v", "lam", "lam_sum")  # of the state; the rest is scratch
 Array = npt.NDArray[np.float64]
 
 
@@ -46,6 +47,12 @@ def choose_schedule(schedule: str, agents: int, groups: int, threads: int) -> st
     if schedule != "auto":
         return schedule
     return "agents" if groups < threads <= agents else "tiles"
+
+
+def planned_schedule(problem: Problem, schedule: str, threads: int | None) -> str:
+    """The schedule that a solve of `problem` will take, so that its kernels can be compiled ahead."""
+    groups = group_count(problem.tiles.X.shape[0])
+    return choose_schedule(schedule, problem.agents, groups, set_threads(threads, bytes_per_iteration(problem)))
 
 
 class Engine:
@@ -130,6 +137,16 @@ class Engine:
     def duals(self) -> list[Array]:
         """Agent 1's lambda: its average and its last value, in tiles."""
         return [self.state.lam_sum / max(self.iteration, 1), self.state.lam[:, 0].astype(np.float64)]
+
+    def snapshot(self) -> dict[str, npt.NDArray[np.generic]]:
+        """The arrays that the next iteration depends on; not copies."""
+        return {name: getattr(self.state, name) for name in KEPT}
+
+    def restore(self, iteration: int, arrays: dict[str, npt.NDArray[np.generic]]) -> None:
+        """Go on from a snapshot of the same problem."""
+        for name in KEPT:
+            getattr(self.state, name)[...] = arrays[name]
+        self.iteration = iteration
 
     def executed(self) -> dict[str, npt.NDArray[np.int64]]:
         """Operations so far, by phase and agent, of an engine made with `tally`."""

@@ -32,6 +32,14 @@ def printable(name: object, limit: int = _LONGEST_NAME) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in shown)
 
 
+def split_address(address: str) -> tuple[str, str]:
+    """(file, group) of `file` or `file::/group`; a file whose own name has `::` in it is found too."""
+    path, colons, group = address.rpartition("::")
+    if not colons or os.path.exists(address):
+        return address, "/"
+    return path, group or "/"
+
+
 def check_output(path: str | os.PathLike[str], force: bool = False, needed: int = 0) -> Path:
     """The real path to write to, after the checks that can be made before work begins.
 

@@ -12,7 +12,6 @@ Importing this module imports h5py, so nothing imports it before a file is to be
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from types import TracebackType
@@ -24,7 +23,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from fdglm_fast import hdf5_guard as guard
 from fdglm_fast.errors import DataError
-from fdglm_fast.files import printable
+from fdglm_fast.files import printable, split_address
 from fdglm_fast.finite import check_finite, check_real, convert, describe, find_nonfinite, nonfinite_sentence
 from fdglm_fast.memory import available_memory, require_memory
 
@@ -43,14 +42,6 @@ def open_source(address: str, x: str = "X", y: str = "y", allow_filters: bool = 
     except BaseException:
         stack.close()
         raise
-
-
-def split_address(address: str) -> tuple[str, str]:
-    """(file, group) of `file` or `file::/group`; a file whose own name has `::` in it is found too."""
-    path, colons, group = address.rpartition("::")
-    if not colons or os.path.exists(address):
-        return address, "/"
-    return path, group or "/"
 
 
 class Source:

@@ -9,17 +9,22 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from fdglm_fast.compress import check_choice, compress, wanted
+from fdglm_fast.errors import UsageError
 from fdglm_fast.losses import Loss, parse_loss
+from fdglm_fast.memory import require_memory
+from fdglm_fast.partition import assign, merged
 from fdglm_fast.penalties import Penalty, parse_penalty
 
 if TYPE_CHECKING:
     from fdglm_fast.hdf5 import Source
     from fdglm_fast.network import Network
+    from fdglm_fast.options import Options
     from fdglm_fast.problem import Problem
     from fdglm_fast.reference import Reference
-    from fdglm_fast.solve import Options, Result
+    from fdglm_fast.solve import Result
 
 
 @dataclass(frozen=True)
@@ -58,39 +63,111 @@ class Outcome:
     network: Network
     result: Result
     seconds: dict[str, float]
+    decided: dict[str, Any] = field(default_factory=dict)
+    data_hash: str | None = None
+    fingerprint: str | None = None
 
 
-def check_file(job: Job) -> None:
-    """Open the data and look at it, without reading X: whatever is wrong with the file is known in a moment."""
+def check(job: Job, options: Options) -> Network:
+    """The job's network, after all the checks that need neither the compiler nor X: what is wrong is told at once."""
     from fdglm_fast.hdf5 import open_source
-
-    with open_source(job.data, job.x, job.y, job.allow_filters) as source:
-        source.require_response()
-
-
-def run(job: Job, options: Options, watch: Watch | None = None) -> Outcome:
-    """Do the job."""
-    from fdglm_fast.compress import compress, wanted
     from fdglm_fast.network import build_network
 
-    watch = watch or Watch()
     options.check()
-    network = build_network(job.graph, job.agents, job.seed, job.weights)
+    check_choice(job.compress, job.loss)
+    with open_source(job.data, job.x, job.y, job.allow_filters) as source:
+        assign(source.d, job.agents, source.partition_owner())
+        job.loss.prepare_response(source.require_response())
+    return build_network(job.graph, job.agents, job.seed, job.weights)
+
+
+@dataclass(frozen=True, eq=False)
+class Loaded:
+    """Data in memory, ready for any number of runs on different networks.
+
+    `split_by_file` says that the file itself assigns the columns to agents; `data_hash` is None unless asked for.
+    """
+
+    problem: Problem
+    reference: Reference | None
+    data_hash: str | None
+    split_by_file: bool
+    seconds: dict[str, float]
+
+    def split(self, agents: int) -> Problem:
+        """The problem for another number of agents, on the same tiles."""
+        if agents == self.problem.agents:
+            return self.problem
+        if self.split_by_file and agents == 1:
+            return replace(self.problem, partition=merged(self.problem.partition))
+        if self.split_by_file:
+            raise UsageError(
+                f"the file assigns its columns to {self.problem.agents} agents, so that they cannot be {agents}."
+            )
+        split = self.problem.with_agents(agents)
+        rows, itemsize = split.tiles.rows, split.dtype.itemsize
+        require_memory(2 * rows * agents * itemsize, f"the state of {agents} agents with {rows} samples each")
+        return split
+
+
+def run(job: Job, options: Options, watch: Watch | None = None, hashed: bool = False) -> Outcome:
+    """Do the job; `hashed` gives the outcome a fingerprint, for which the data are read once more."""
+    watch = watch or Watch()
+    network = check(job, options)
+    return run_loaded(load(job, options, watch, hashed=hashed), job, options, network, watch)
+
+
+def load(
+    job: Job, options: Options, watch: Watch | None = None, *, hashed: bool = False, sweep: bool = False
+) -> Loaded:
+    """Read the data, compile, find the reference and compress, as the job asks; in a sweep, find ||X|| for all runs."""
+    from threadpoolctl import threadpool_limits
+
+    from fdglm_fast.steps import design_norm
+
+    watch = watch or Watch()
     began = time.perf_counter()
-    problem, reference, seconds = _load(job, options, watch)
-    if wanted(job.compress, problem):
-        watch.say("compressing the samples to the triangular factor of [X y]")
-        problem = compress(problem)
+    loaded = _load(job, options, watch, hashed)
+    problem = loaded.problem
+    # One thread of BLAS: its sums are in the same order then, wherever and whenever this is done again.
+    with threadpool_limits(1, user_api="blas"):
+        if wanted(job.compress, problem, sweep):
+            watch.say("compressing the samples to the triangular factor of [X y]")
+            problem = compress(problem)
+        if sweep and options.steps.chi is None:
+            problem = replace(problem, norm=design_norm(problem))
+    apart = loaded.seconds["compile"] + loaded.seconds["reference"]
+    return replace(loaded, problem=problem, seconds={**loaded.seconds, "load": time.perf_counter() - began - apart})
+
+
+def run_loaded(
+    loaded: Loaded, job: Job, options: Options, network: Network | None = None, watch: Watch | None = None
+) -> Outcome:
+    """Do a job whose data are loaded already; it may differ from the job they were loaded for in its network."""
+    from fdglm_fast.engine import planned_schedule
+    from fdglm_fast.fingerprint import deciding_options, fingerprint
+    from fdglm_fast.kernels.compile import prepare
+    from fdglm_fast.network import build_network
     from fdglm_fast.solve import solve
 
-    seconds["load"] = time.perf_counter() - began - seconds["compile"] - seconds["reference"]
-    result = solve(problem, network, reference=reference, options=options)
-    return Outcome(job, problem, network, result, {**seconds, **result.seconds})
+    watch = watch or Watch()
+    if network is None:
+        network = build_network(job.graph, job.agents, job.seed, job.weights)
+    problem = loaded.split(job.agents)
+    planned = planned_schedule(problem, options.schedule, options.threads)
+    compiling = prepare(problem.dtype, planned, notify=watch.say)  # where auto is not what was guessed
+    began = time.perf_counter()
+    result = solve(problem, network, reference=loaded.reference, options=options)
+    seconds = {**loaded.seconds, **result.seconds, "solve": time.perf_counter() - began}
+    seconds["compile"] += compiling
+    decided = deciding_options(job, options, problem.dtype.name, problem.compressed)
+    mark = None if loaded.data_hash is None else fingerprint(decided, loaded.data_hash)
+    return Outcome(job, problem, network, result, seconds, decided, loaded.data_hash, mark)
 
 
-def _load(job: Job, options: Options, watch: Watch) -> tuple[Problem, Reference | None, dict[str, float]]:
-    """The problem and, where asked for, its reference; and what compiling and the reference took."""
-    from fdglm_fast.hdf5 import open_source
+def _load(job: Job, options: Options, watch: Watch, hashed: bool) -> Loaded:
+    """The problem and, where asked for, its reference and its hash; and what compiling and the reference took."""
+    from fdglm_fast.hdf5 import data_hash, open_source
 
     with open_source(job.data, job.x, job.y, job.allow_filters) as source:
         from fdglm_fast.kernels.compile import prepare
@@ -100,14 +177,15 @@ def _load(job: Job, options: Options, watch: Watch) -> tuple[Problem, Reference 
         schedule = "agents" if options.schedule == "agents" else "tiles"
         compiling = prepare(kind, schedule, reference=job.reference, notify=watch.say)
         problem = load_problem(source, job.agents, job.loss, job.penalty, dtype=job.dtype, progress=watch.loading)
+        content = data_hash(source) if hashed or job.reference else None
         began = time.perf_counter()
-        reference = reference_for(source, problem, watch) if job.reference else None
-        return problem, reference, {"compile": compiling, "reference": time.perf_counter() - began}
+        reference = reference_for(source, problem, watch, content) if content and job.reference else None
+        seconds = {"compile": compiling, "reference": time.perf_counter() - began}
+        return Loaded(problem, reference, content, source.partition_owner() is not None, seconds)
 
 
-def reference_for(source: Source, problem: Problem, watch: Watch) -> Reference:
-    """The centralised answer, from the cache beside the data file when it is known already."""
-    from fdglm_fast.hdf5 import data_hash
+def reference_for(source: Source, problem: Problem, watch: Watch, content: str) -> Reference:
+    """The centralised answer, from the cache beside the data file when it is known already; `content` is its hash."""
     from fdglm_fast.reference import cached_reference, reference_key, solve_reference
 
     groups = source.groups()
@@ -116,7 +194,7 @@ def reference_for(source: Source, problem: Problem, watch: Watch) -> Reference:
         watch.say(f"solving the {problem.n} x {problem.d} problem centrally for reference")
         return solve_reference(problem.dense(), problem.response, problem.loss, problem.penalty, groups)
 
-    key = reference_key(f"{data_hash(source)} {problem.dtype.name}", problem.loss, problem.penalty, groups)
+    key = reference_key(f"{content} {problem.dtype.name}", problem.loss, problem.penalty, groups)
     found = cached_reference(f"{source.path}.reference.h5", key, compute)
     if found.warning:
         watch.say(found.warning)

@@ -13,7 +13,7 @@ from fdglm_fast.errors import DataError, UsageError
 from fdglm_fast.kernels.arrays import tile_rows
 from fdglm_fast.losses import Loss
 from fdglm_fast.memory import human_size, require_memory, solve_bytes
-from fdglm_fast.partition import Partition, contiguous, from_owner
+from fdglm_fast.partition import Partition, assign
 from fdglm_fast.penalties import Penalty
 from fdglm_fast.problem import Problem, empty_tiles
 
@@ -37,7 +37,7 @@ def load_problem(
     X keeps float32 unless `dtype` asks otherwise. `progress` is told rows done and rows in all.
     """
     kind = chosen_dtype(source, dtype)
-    partition = _partition(source, agents)
+    partition = assign(source.d, agents, source.partition_owner())
     needed = solve_bytes(source.n, source.d, agents, kind.itemsize)
     fits = "fewer agents, --dtype f32 or a machine with more memory would do"
     require_memory(needed, f"a solve of {source.n} x {source.d} {kind.name} with {agents} agents ({fits})")
@@ -57,22 +57,14 @@ def chosen_dtype(source: Source, dtype: str | None) -> np.dtype[Any]:
     return np.dtype(DTYPES[dtype])
 
 
-def _partition(source: Source, agents: int) -> Partition:
-    owner = source.partition_owner()
-    if owner is None:
-        return contiguous(source.d, agents)
-    if agents == 1:
-        return contiguous(source.d, 1)
-    return from_owner(owner, agents)
-
-
 def _fill(
     source: Source, X: npt.NDArray[Any], partition: Partition, progress: Callable[[int, int], None] | None
 ) -> None:
+    from fdglm_fast.hdf5 import BLOCK_BYTES
     from fdglm_fast.kernels.pack import pack
 
     B = tile_rows(X.dtype)
-    rows = source.block_rows()
+    rows = source.block_rows(min(BLOCK_BYTES, max(1 << 20, X.nbytes // 64)))
     rows += -rows % B  # blocks begin at the beginning of a tile
     for start, block in _ahead(source.blocks(X.dtype, rows)):
         if pack(block, start, partition.order, X):

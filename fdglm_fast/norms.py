@@ -80,6 +80,10 @@ class _Lanczos:
 
     def extend(self, image: Array) -> None:
         """One more step, given the image of the last vector."""
+        if not self._basis:  # work in units of the first image: its squares neither overflow nor vanish
+            largest = np.maximum.reduceat(np.abs(image), self._start)
+            self._unit = np.where(largest > 0.0, largest, 1.0)
+        image = image / np.repeat(self._unit, self._sizes)
         self._basis.append(self.q)
         alpha = self._dots(self.q, image)
         for _ in range(2):  # twice is enough
@@ -101,4 +105,5 @@ class _Lanczos:
         beta = np.array([b[j] for b in self._beta])
         last = self.k - 1
         value, vector = eigh_tridiagonal(alpha, beta[:-1], select="i", select_range=(last, last))
-        return max(float(value[0]), 0.0), abs(float(beta[-1] * vector[-1, 0]))
+        unit = float(self._unit[j])
+        return unit * max(float(value[0]), 0.0), unit * abs(float(beta[-1] * vector[-1, 0]))

@@ -44,7 +44,11 @@ class Given:
 
 @dataclass(frozen=True)
 class Options:
-    """How to run. `interrupted` is asked between calls of the kernels; `progress` is told how far it is."""
+    """How to run. `interrupted` is asked between calls of the kernels; `progress` is told how far it is.
+
+    `checkpoint` is a file that the whole state is written to every `checkpoint_every` seconds and at the end;
+    `resume` is such a file, to go on from.
+    """
 
     iterations: int = 5000
     tol: float | None = None
@@ -53,6 +57,9 @@ class Options:
     steps: Given = field(default_factory=Given)
     schedule: str = "auto"
     threads: int | None = None
+    checkpoint: str | None = None
+    checkpoint_every: float = 60.0
+    resume: str | None = None
     progress: Callable[[int, Point | None], None] | None = None
     interrupted: Callable[[], bool] | None = None
 

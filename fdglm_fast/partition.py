@@ -76,6 +76,20 @@ def from_owner(owner: ArrayLike, m: int) -> Partition:
     return _build(numbers, sizes)
 
 
+def assign(d: int, m: int, owner: ArrayLike | None = None) -> Partition:
+    """Who owns what: as `owner` has it, where there is one and more than one agent, else contiguous blocks."""
+    return contiguous(d, m) if owner is None or m == 1 else from_owner(owner, m)
+
+
+def merged(partition: Partition) -> Partition:
+    """One agent with the columns of all, in the order in which they lie."""
+    offsets = np.array([0, partition.features], dtype=np.int64)
+    owner = np.zeros(partition.features, dtype=np.int64)
+    for array in (owner, offsets):
+        array.flags.writeable = False
+    return Partition(1, owner, partition.order, offsets)
+
+
 def _check_agents(d: int, m: int) -> None:
     if m < 1:
         raise UsageError(f"the number of agents must be at least 1, not {m}.")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +23,7 @@ class Problem:
     """minimise (1/n) sum_i loss(x_i' theta, y_i) + sum_j r_j(theta_j).
 
     The tiles hold the columns in the order of their agents (`partition.order`); `n` is the number of samples in the
-    formulas, which stays when compression leaves fewer rows.
+    formulas, which stays when compression leaves fewer rows. `norm` is ||X|| where it is known already.
     """
 
     tiles: Tiles
@@ -31,6 +33,7 @@ class Problem:
     penalty: Penalty
     groups: npt.NDArray[np.int64] | None = None
     feature_names: tuple[str, ...] | None = None
+    norm: float | None = None
 
     @classmethod
     def from_arrays(
@@ -106,6 +109,15 @@ class Problem:
     def response(self) -> Array:
         """y as the loss uses it (labels are -1 and +1)."""
         return np.asarray(self.tiles.y.reshape(-1)[: self.tiles.rows])
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of what the iterates depend on: the tiles, y, who owns what, and the groups."""
+        digest = hashlib.sha256(f"{self.n} {self.tiles.rows} {self.dtype.str} {self.tiles.X.shape}".encode())
+        groups = np.zeros(0, np.int64) if self.groups is None else self.groups
+        for array in (self.tiles.X, self.tiles.y, self.partition.order, self.partition.offsets, groups):
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()
 
     def model(self) -> Model:
         """The loss and the penalty as the kernels take them."""

@@ -26,7 +26,12 @@ FORMAT_VERSION = 1
 MOST_TEXT = 64 << 20  # bytes of JSON that a result may carry: a trace of every iteration of a long run fits
 
 
-def as_json(outcome: Outcome, tags: dict[str, str] | None = None) -> dict[str, Any]:
+# What differs from one run to the next of the same thing: the times. Everything else is the same to the last bit.
+TIMES = "time"
+TRACE_TIMES = "seconds"
+
+
+def as_json(outcome: Outcome, tags: dict[str, str] | None = None, command: str | None = None) -> dict[str, Any]:
     """The JSON of `solve --json`; None where something is unknown, never NaN."""
     job, problem, network, result = outcome.job, outcome.problem, outcome.network, outcome.result
     end = result.trace[-1] if result.trace else None
@@ -35,7 +40,13 @@ def as_json(outcome: Outcome, tags: dict[str, str] | None = None) -> dict[str, A
     seconds = outcome.seconds
     return clean(
         {
-            "data": {"path": job.data, "n": problem.n, "d": problem.d, "dtype": problem.dtype.name},
+            "data": {
+                "path": job.data,
+                "n": problem.n,
+                "d": problem.d,
+                "dtype": problem.dtype.name,
+                "hash": outcome.data_hash,
+            },
             "agents": job.agents,
             "graph": {
                 "spec": None if single else job.graph,
@@ -86,19 +97,25 @@ def as_json(outcome: Outcome, tags: dict[str, str] | None = None) -> dict[str, A
             "bound": end.bound if end else None,
             "bound_why_not": result.certificate.why_not or _too_early(outcome),
             "trace": [record.as_json() for record in result.trace],
+            "cost": result.cost.as_json(result.iterations),
             "compressed": problem.compressed,
             "schedule": result.schedule,
-            "time": {
+            TIMES: {
                 "load": seconds["load"],
                 "setup": seconds["setup"],
                 "compile": seconds["compile"],
                 "reference": seconds["reference"],
                 "iterate": seconds["iterate"],
+                "solve": seconds.get("solve"),
                 "per_iteration_ms": 1e3 * seconds["iterate"] / max(result.iterations, 1),
             },
             "threads": result.threads,
             "version": __version__,
             "versions": versions(),
+            "machine": machine(),
+            "command": command,
+            "decided_by": outcome.decided,
+            "fingerprint": outcome.fingerprint,
             "tags": tags or {},
         }
     )
@@ -117,6 +134,24 @@ def versions() -> dict[str, str]:
 
     found = {name: version(name) for name in ("numba", "numpy", "scipy", "h5py")}
     return {"python": platform.python_version(), **found}
+
+
+def machine() -> dict[str, Any]:
+    """Where the numbers were computed."""
+    processor = platform.processor() or platform.machine()
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
+            named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+            processor = next(named, processor)
+    except OSError:
+        pass
+    return {"system": platform.platform(), "processor": processor, "cores": os.cpu_count()}
+
+
+def without_times(report: dict[str, Any]) -> dict[str, Any]:
+    """The JSON of a run without its times: what two runs of the same thing have in common."""
+    trace = [{name: value for name, value in record.items() if name != TRACE_TIMES} for record in report["trace"]]
+    return {**{name: value for name, value in report.items() if name != TIMES}, "trace": trace}
 
 
 def clean(value: Any) -> Any:

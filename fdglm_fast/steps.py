@@ -50,8 +50,7 @@ def choose_steps(problem: Problem, network: Network, given: Given, reference_nor
         sources[name] = "given" if value is not None else how
         return value if value is not None else compute
 
-    whole = np.array([0, problem.d])
-    chi = pick("chi", given.chi, None, "computed") or float(block_norms(problem.tiles, whole)[0])
+    chi = pick("chi", given.chi, problem.norm, "computed") or design_norm(problem)
     D = pick("D", given.D, network.laplacian_norm, "computed") if m > 1 else 0.0
     delta = pick("delta", given.delta, network.spectral_gap, "computed") if m > 1 else None
     R, sources["R"] = _radius(problem, given, reference_norm)
@@ -68,6 +67,11 @@ def choose_steps(problem: Problem, network: Network, given: Given, reference_nor
     spread = 1.0 if m == 1 or delta is None else math.sqrt(1.0 + 2.0 * chi * chi / (delta * delta))
     sigma = math.sqrt(m) * n**1.5 * rho / (kappa * R * spread)
     return StepSizes(given.rule, sigma, n * n / (kappa * kappa * sigma), rho, chi, D, delta, R, kappa, sources)
+
+
+def design_norm(problem: Problem) -> float:
+    """||X||, as an upper bound that is tight to rounding."""
+    return float(block_norms(problem.tiles, np.array([0, problem.d]))[0])
 
 
 def _check_product(given: Given, kappa: float, n: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 from dataclasses import asdict, dataclass, fields
-from typing import TextIO
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -29,6 +29,15 @@ class Record:
     gap_last: float | None
     bound: float | None  # what the theorem guarantees for objective_average - reference
     seconds: float  # spent iterating, without the measuring
+    ops_per_agent: float  # by the model, in the paper's unit: iterations of a single agent
+    bytes_sent: int  # by all agents together
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> Record:
+        """The record that `as_json` gave; an objective that was not finite comes back as NaN."""
+        never = ("objective_average", "objective_last", "residual_average", "residual_last")
+        known: dict[str, Any] = {k: math.nan if v is None and k in never else v for k, v in values.items()}
+        return cls(**known)
 
     def as_json(self) -> dict[str, float | int | None]:
         return {key: _finite(value) for key, value in asdict(self).items()}
@@ -58,9 +67,13 @@ def record_points(rule: str, iterations: int) -> list[int]:
 
 def write_csv(records: list[Record], stream: TextIO) -> None:
     """The trace as CSV, one line a record; unknown is empty."""
+    write_rows([record.as_json() for record in records], stream)
+
+
+def write_rows(records: list[dict[str, float | int | None]], stream: TextIO) -> None:
+    """The same from the JSON of the records."""
     names = [f.name for f in fields(Record)]
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(names)
-    for record in records:
-        values = record.as_json()
+    for values in records:
         writer.writerow(["" if values[name] is None else repr(values[name]) for name in names])

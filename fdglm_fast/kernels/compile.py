@@ -20,18 +20,6 @@ import numpy.typing as npt
 from fdglm_fast.kernels._jit import cache_folder
 
 _READY: set[str] = set()
-# What reading a truncated or overwritten cache file raises.
-_SPOILED = (
-    EOFError,
-    pickle.UnpicklingError,
-    ValueError,
-    IndexError,
-    KeyError,
-    AttributeError,
-    ImportError,
-    RuntimeError,
-    OSError,
-)
 
 
 def prepare(
@@ -60,19 +48,19 @@ def prepare(
 def _make_ready(name: str, folder: Path, notify: Callable[[str], None] | None) -> None:
     work, marker = _reference if name == "reference" else _iterations, folder / f"{name}.ready"
     if marker.exists():
-        with contextlib.suppress(*_SPOILED):
+        with contextlib.suppress(Exception):  # bytes that are not a pickle can raise anything
             return work(name)
     with _lock(folder):
         if marker.exists():  # it did not help, or another process has made it in the meantime
             try:
                 return work(name)
-            except _SPOILED:
+            except Exception:
                 _forget(folder)
         if notify:
             notify(f"compiling kernels ({name}), once for this version; later runs load them from {folder}")
         try:
             work(name)
-        except _SPOILED:
+        except Exception:
             _forget(folder)
             work(name)
         with contextlib.suppress(OSError):
@@ -102,10 +90,23 @@ def _reference(name: str) -> None:
 
 
 def _forget(folder: Path) -> None:
-    """Remove what Numba wrote, and the markers that vouch for it."""
-    for path in [*folder.glob("*.ready"), *folder.rglob("*.nb[ic]")]:
+    """Remove the files of Numba's that cannot be read, or all where each can, and the markers that vouch for them."""
+    files = list(folder.rglob("*.nb[ic]"))
+    spoiled = [path for path in files if not _is_readable(path)]
+    for path in [*folder.glob("*.ready"), *(spoiled or files)]:
         with contextlib.suppress(OSError):
             path.unlink()
+
+
+def _is_readable(path: Path) -> bool:
+    """Whether a file of Numba's cache is made of whole pickles: two in an index, one in a file of code."""
+    try:
+        with open(path, "rb") as file:
+            for _ in range(2 if path.suffix == ".nbi" else 1):
+                pickle.load(file)
+    except Exception:
+        return False
+    return True
 
 
 @contextlib.contextmanager

@@ -1,0 +1,145 @@
+"""The whole state of a run in a file, to go on from after a kill with the same bits.
+
+Written to a temporary file, synced and renamed, so that a kill at any moment leaves the old checkpoint or the new one.
+A checkpoint names what it belongs to (data, network, model, steps, type, version); resuming anything else is refused,
+and the refusal names the difference.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fdglm_fast import __version__
+from fdglm_fast.engine import KEPT
+from fdglm_fast.errors import DataError
+from fdglm_fast.files import atomic_hdf5, printable
+from fdglm_fast.network import Network
+from fdglm_fast.problem import Problem
+
+FORMAT = "fdglm-checkpoint"
+SHARE = 0.03  # of a run's time that writing may take
+MOST_TEXT = 64 << 20
+
+
+def identity(problem: Problem, network: Network, sigma: float, tau: float) -> dict[str, Any]:
+    """What a checkpoint belongs to; two runs with the same identity have the same iterates."""
+    return {
+        "version": __version__,
+        "data": problem.fingerprint,
+        "graph": network_hash(network),
+        "agents": problem.agents,
+        "loss": problem.loss.spec,
+        "penalty": problem.penalty.spec,
+        "reg": problem.penalty.reg,
+        "type": problem.dtype.name,
+        "sigma": sigma,
+        "tau": tau,
+    }
+
+
+def network_hash(network: Network) -> str:
+    """SHA-256 of the vertices, edges and weights."""
+    digest = hashlib.sha256(str(network.agents).encode())
+    digest.update(np.ascontiguousarray(network.edges, dtype="<i8").data)
+    digest.update(np.ascontiguousarray(network.weights, dtype="<f8").data)
+    return digest.hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """A state after `iteration` iterations, with the trace and the seconds spent so far."""
+
+    belongs: dict[str, Any]
+    iteration: int
+    arrays: dict[str, npt.NDArray[Any]]
+    trace: list[dict[str, Any]]
+    seconds: float
+
+    def check(self, belongs: dict[str, Any], shapes: dict[str, tuple[int, ...]], path: str) -> None:
+        """DataError that names the first difference, if there is one."""
+        for name, value in belongs.items():
+            stored = self.belongs.get(name)
+            if stored != value:
+                short = (str(stored)[:16], str(value)[:16]) if name in ("data", "graph") else (stored, value)
+                raise DataError(
+                    f"checkpoint '{printable(path)}' belongs to another {name}: it has {short[0]}, this run {short[1]}."
+                )
+        for name, shape in shapes.items():
+            if self.arrays[name].shape != shape:
+                raise DataError(f"checkpoint '{printable(path)}' is damaged: '{name}' has the wrong shape.")
+
+
+@dataclass
+class Keeper:
+    """Decides when to write: every `every` seconds, but never more than SHARE of the time."""
+
+    path: str
+    every: float = 60.0
+    _last: float = field(default_factory=time.perf_counter)
+    _cost: float = 0.0
+
+    def due(self) -> bool:
+        return time.perf_counter() - self._last >= max(self.every, self._cost * (1.0 / SHARE - 1.0))
+
+    def write(self, checkpoint: Checkpoint) -> None:
+        began = time.perf_counter()
+        write_checkpoint(self.path, checkpoint)
+        self._last = time.perf_counter()
+        self._cost = self._last - began
+
+
+def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
+    """Replace `path` by the checkpoint, atomically."""
+    import h5py
+
+    about = {
+        "belongs": checkpoint.belongs,
+        "iteration": checkpoint.iteration,
+        "seconds": checkpoint.seconds,
+        "trace": checkpoint.trace,
+    }
+    with atomic_hdf5(path, force=True) as file:
+        file.attrs["format"] = FORMAT
+        for name in KEPT:
+            array = checkpoint.arrays[name]
+            checked = {"fletcher32": True} if array.size else {}
+            file.create_dataset(name, data=array, **checked)
+        file.create_dataset("about", data=json.dumps(about), dtype=h5py.string_dtype())
+
+
+def read_checkpoint(path: str) -> Checkpoint:
+    """A checkpoint that `write_checkpoint` wrote; DataError where it is something else, or damaged."""
+    from fdglm_fast import hdf5_guard as guard
+
+    size = guard.check_file(path).st_size
+    what = f"checkpoint '{printable(path)}'"
+    with guard.no_plugins(), guard.open_file(path) as file, guard.reading(what):
+        if file.attrs.get("format") != FORMAT:
+            raise DataError(f"'{printable(path)}' is not a checkpoint of `fdglm solve`.")
+        found = {}
+        for name in (*KEPT, "about"):
+            dataset = guard.find(file["/"], name)
+            if dataset is None:
+                raise DataError(f"{what} has no '{name}'.")
+            guard.check_dataset(dataset, what, False)
+            guard.check_storage(dataset, what, size)
+            found[name] = dataset
+        if found["about"].shape != () or size > 1 << 50:
+            raise DataError(f"{what} has no description of its run.")
+        arrays = {name: found[name][...] for name in KEPT}
+        text = found["about"].asstr()[()]
+    try:
+        about = json.loads(text)
+        return Checkpoint(
+            dict(about["belongs"]), int(about["iteration"]), arrays, list(about["trace"]), float(about["seconds"])
+        )
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{what} has a description that cannot be read.") from error

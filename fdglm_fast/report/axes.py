@@ -1,0 +1,71 @@
+"""Horizontal axes: what an iteration of a run costs, in iterations, operations, bytes or modelled seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from fdglm_fast.cost.model import messages, normalized_cost
+from fdglm_fast.cost.timing import PRESETS, Link, iteration_seconds
+from fdglm_fast.errors import FdglmError
+from fdglm_fast.network import Network, build_network
+from fdglm_fast.partition import contiguous
+from fdglm_fast.runs import Run
+
+UNITS = 32  # where the paper's second figure ends: what one agent spends in so many iterations
+
+
+@dataclass(frozen=True)
+class Axis:
+    """`width` is what one iteration of a run takes on the axis; None where that is not known."""
+
+    name: str
+    label: str
+    width: Callable[[Run], float | None]
+    log: bool = False
+
+
+@lru_cache(maxsize=4096)
+def _network(spec: str, agents: int, seed: int, weights: str) -> Network | None:
+    try:
+        return build_network(spec, agents, seed, weights)
+    except FdglmError:  # a graph file that is gone, or a family that this version does not know
+        return None
+
+
+def network_of(run: Run) -> Network | None:
+    """The network of a run, built again from its description; None where that is not possible."""
+    graph = run.report["graph"]
+    seed, weights = graph.get("seed"), graph.get("weights")
+    return _network(run.graph if run.agents > 1 else "complete", run.agents, seed or 0, weights or "unit")
+
+
+def operations(run: Run) -> float:
+    """Operations per agent, in units of one iteration of one agent: the axis of the paper's second figure."""
+    return normalized_cost(run.n, run.d, run.agents, run.max_degree)
+
+
+def bytes_sent(run: Run) -> float | None:
+    """Bytes that all agents together send."""
+    network = network_of(run)
+    return None if network is None else float(messages(network, run.n, run.itemsize).total_bytes)
+
+
+def seconds_on(link: Link) -> Callable[[Run], float | None]:
+    def width(run: Run) -> float | None:
+        network = network_of(run)
+        if network is None:
+            return None
+        return iteration_seconds(network, contiguous(run.d, run.agents).sizes, run.n, run.itemsize, link).total
+
+    return width
+
+
+ITERATIONS = Axis("figure1", "iterations", lambda run: 1.0)
+OPERATIONS = Axis("figure2", "operations per agent, in iterations of a single agent", operations)
+BYTES = Axis("bytes", "bytes sent by all agents", bytes_sent, log=True)
+SECONDS = {
+    name: Axis(f"seconds-{name}", f"modelled seconds, {name.replace('-', ' ')}", seconds_on(link), log=True)
+    for name, link in PRESETS.items()
+}

@@ -1,0 +1,50 @@
+"""Where things are in a figure, for every way of drawing it: points, with y downwards as in SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from fdglm_fast.report.figures import Figure, Panel
+
+WIDTH, HEIGHT = 380, 270  # of a panel
+LEFT, RIGHT, TOP, BOTTOM = 46, 12, 26, 40  # what its axes leave free
+COLUMNS = 3
+LEGEND_WIDTH, LEGEND_HEIGHT, HEAD = 104, 18, 34
+
+
+def x_of(panel: Panel, value: float) -> float:
+    return LEFT + panel.x.place(value) * (WIDTH - LEFT - RIGHT)
+
+
+def y_of(panel: Panel, value: float) -> float:
+    return HEIGHT - BOTTOM - panel.y.place(value) * (HEIGHT - TOP - BOTTOM)
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A whole figure: a title, the legend below it in rows, and the panels below that in columns."""
+
+    width: int
+    height: int
+    columns: int
+    per_row: int  # entries of the legend
+    panels_at: int
+
+    @classmethod
+    def of(cls, figure: Figure) -> Sheet:
+        columns = min(COLUMNS, len(figure.panels))
+        rows = -(-len(figure.panels) // columns)
+        per_row = max(1, (columns * WIDTH - LEFT) // LEGEND_WIDTH)
+        begin = HEAD + LEGEND_HEIGHT * -(-len(figure.legend) // per_row)
+        return cls(columns * WIDTH, begin + rows * HEIGHT, columns, per_row, begin)
+
+    def legend(self, count: int) -> Iterator[tuple[int, int]]:
+        """Where the entries of the legend begin: the left end of the base line."""
+        for k in range(count):
+            yield LEFT + LEGEND_WIDTH * (k % self.per_row), HEAD + 4 + LEGEND_HEIGHT * (k // self.per_row)
+
+    def panels(self, count: int) -> Iterator[tuple[int, int]]:
+        """The upper left corners of the panels."""
+        for k in range(count):
+            yield WIDTH * (k % self.columns), self.panels_at + HEIGHT * (k // self.columns)
