@@ -93,6 +93,7 @@ class Loaded:
     data_hash: str | None
     split_by_file: bool
     seconds: dict[str, float]
+    compressed: bool = False
 
     def split(self, agents: int) -> Problem:
         """The problem for another number of agents, on the same tiles."""
@@ -131,13 +132,15 @@ def load(
     problem = loaded.problem
     # One thread of BLAS: its sums are in the same order then, wherever and whenever this is done again.
     with threadpool_limits(1, user_api="blas"):
-        if wanted(job.compress, problem, sweep):
+        compressed = wanted(job.compress, problem, sweep)
+        if compressed:
             watch.say("compressing the samples to the triangular factor of [X y]")
             problem = compress(problem)
         if sweep and options.steps.chi is None:
             problem = replace(problem, norm=design_norm(problem))
     apart = loaded.seconds["compile"] + loaded.seconds["reference"]
-    return replace(loaded, problem=problem, seconds={**loaded.seconds, "load": time.perf_counter() - began - apart})
+    seconds = {**loaded.seconds, "load": time.perf_counter() - began - apart}
+    return replace(loaded, problem=problem, seconds=seconds, compressed=compressed)
 
 
 def run_loaded(
@@ -160,7 +163,7 @@ def run_loaded(
     result = solve(problem, network, reference=loaded.reference, options=options)
     seconds = {**loaded.seconds, **result.seconds, "solve": time.perf_counter() - began}
     seconds["compile"] += compiling
-    decided = deciding_options(job, options, problem.dtype.name, problem.compressed)
+    decided = deciding_options(job, options, problem.dtype.name, loaded.compressed)
     mark = None if loaded.data_hash is None else fingerprint(decided, loaded.data_hash)
     return Outcome(job, problem, network, result, seconds, decided, loaded.data_hash, mark)
 

@@ -115,10 +115,14 @@ class _Worker:
         with suppress(OSError):  # that it has died already is noticed when it is listened to
             self.pipe.send(cell)
 
-    def leave(self) -> int:
-        """End the process, which stops its run; its exit code."""
+    def stop(self) -> None:
+        """Tell the process to end, which stops its run."""
         with suppress(OSError):
             self.pipe.send(None)
+
+    def leave(self) -> int:
+        """Wait until the process has ended; its exit code."""
+        self.stop()
         self._process.join(LEAVE_SECONDS)
         if self._process.is_alive():
             self._process.kill()
@@ -167,6 +171,8 @@ def run_in_processes(
                     elif left:
                         start(worker.place)
         finally:
+            for worker in busy.values():
+                worker.stop()  # all at once, before one is waited for
             for worker in busy.values():
                 worker.leave()
 

@@ -36,8 +36,10 @@ class Finished(NamedTuple):
 
 
 def environment(**changes: str) -> dict[str, str]:
-    """The environment without what tells libraries to colour or to fold their output."""
-    unwanted = ("FORCE_COLOR", "NO_COLOR", "COLUMNS", "LINES", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "PYTHONWARNINGS")
+    """The environment without what tells libraries to colour or to fold their output, and with `changes`."""
+    unwanted = {"FORCE_COLOR", "NO_COLOR", "COLUMNS", "LINES", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "PYTHONWARNINGS"}
+    if "XDG_CACHE_HOME" in changes:
+        unwanted.add("NUMBA_CACHE_DIR")  # which would win
     return {**{key: value for key, value in os.environ.items() if key not in unwanted}, **changes}
 
 

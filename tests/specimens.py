@@ -80,11 +80,11 @@ def gaussian_data(loss: str, n: int, d: int, seed: int = 0, scale: float = 1.0) 
 
 
 def group_numbers(owner: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Two groups an agent, its columns in turn: groups are neither contiguous nor of one size."""
+    """Two groups an agent, one of every third of its columns: of different sizes, and not contiguous."""
     seen: dict[int, int] = {}
     numbers = []
     for agent in owner.tolist():
-        numbers.append(2 * agent + seen.get(agent, 0) % 2)
+        numbers.append(2 * agent + (seen.get(agent, 0) % 3 == 2))
         seen[agent] = seen.get(agent, 0) + 1
     return np.array(numbers)
 

@@ -34,18 +34,13 @@ def zoo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     X, y = write_problem(folder / "good.h5")
     labels, counts = (y > 0).astype(float), np.floor(np.abs(y))
     (folder / "text.h5").write_text("no data here\n" * 100)
-    (folder / "empty.h5").write_bytes(b"")
     (folder / "cut.h5").write_bytes((folder / "good.h5").read_bytes()[:1500])
     (folder / "folder").mkdir()
     write_h5(folder / "no_y.h5", X=X, why=y)
     write_h5(folder / "cube.h5", X=X[:, :, np.newaxis], y=y)
-    write_h5(folder / "line.h5", X=X[:, 0], y=y)
-    write_h5(folder / "table_y.h5", X=X, y=X)
     write_h5(folder / "rows.h5", X=X, y=y[:-1])
     write_h5(folder / "strings.h5", X=X.astype("S"), y=y)
     write_h5(folder / "complex.h5", X=X + 0j, y=y)
-    write_h5(folder / "complex_y.h5", X=X, y=y + 0j)
-    write_h5(folder / "zero.h5", X=X[:0], y=y[:0])
     wrong, inf = X.copy(), y.copy()
     wrong[3, 2], wrong[31, 4], inf[7] = np.nan, -np.inf, np.inf
     write_h5(folder / "nan.h5", X=wrong, y=y)
@@ -54,16 +49,10 @@ def zoo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_h5(folder / "classes.h5", X=X, y=np.where(np.arange(40) == 5, 2.0, labels))
     write_h5(folder / "one_class.h5", X=X, y=np.ones(40))
     write_h5(folder / "negative.h5", X=X, y=np.where(np.arange(40) == 6, -3.0, counts))
-    write_h5(folder / "half.h5", X=X, y=np.where(np.arange(40) == 8, 1.5, counts))
     write_h5(folder / "idle.h5", X=X, y=y, partition=np.array([0, 0, 2, 2, 0, 2]))
-    write_h5(folder / "stranger.h5", X=X, y=y, partition=np.array([0, 1, 2, 5, 0, 1]))
-    write_h5(folder / "short.h5", X=X, y=y, partition=np.array([0, 1, 2]))
     write_h5(folder / "astride.h5", X=X, y=y, groups=np.array([0, 0, 1, 1, 2, 2]))
     (folder / "apart.txt").write_text("0 1\n2 3\n")
-    (folder / "loop.txt").write_text("0 1\n1 1\n")
     (folder / "beyond.txt").write_text("0 1\n1 9\n")
-    (folder / "minus.txt").write_text("0 1 -2\n")
-    (folder / "words.txt").write_text("zero one\n")
     (folder / "old.h5").write_text("keep me")
     (folder / "old.csv").write_text("keep me")
     return folder
@@ -73,19 +62,14 @@ FILES = {
     "missing file": case("solve none.h5 --agents 2", DATA, "'none.h5' does not exist"),
     "folder": case("solve folder --agents 2", DATA, "is a folder"),
     "not HDF5": case("solve text.h5 --agents 2", DATA, "is not an HDF5 file"),
-    "empty file": case("solve empty.h5 --agents 2", DATA, "'empty.h5'", "HDF5"),
     "truncated": case("solve cut.h5 --agents 2", DATA, "'cut.h5'", "truncated"),
     "missing group": case("solve good.h5::/deep --agents 2", DATA, "no group '/deep'"),
     "missing X": case(SOLVE + " --x XX", DATA, "no dataset 'XX'", "did you mean 'X'?"),
     "missing y": case("solve no_y.h5 --agents 2", DATA, "no dataset 'y'", "did you mean 'why'?"),
     "X of rank 3": case("solve cube.h5 --agents 2", DATA, "two dimensions", "not 3"),
-    "X of rank 1": case("solve line.h5 --agents 1", DATA, "two dimensions", "not 1"),
-    "y of rank 2": case("solve table_y.h5 --agents 2", DATA, "must be a vector", "(40, 6)"),
     "X and y disagree": case("solve rows.h5 --agents 2", DATA, "40 rows", "39 entries"),
     "strings": case("solve strings.h5 --agents 2", DATA, "real numbers, not strings"),
     "complex": case("solve complex.h5 --agents 2", DATA, "real numbers, not complex"),
-    "complex y": case("solve complex_y.h5 --agents 2", DATA, "'y'", "not complex"),
-    "no samples": case("solve zero.h5 --agents 2", DATA, "is empty"),
     "NaN in X": case("solve nan.h5 --agents 2", DATA, "2 values", "nan", "row 3, column 2"),
     "infinity in y": case("solve inf_y.h5 --agents 2", DATA, "'y'", "inf", "row 7"),
     "too large for float32": case("solve large.h5 --agents 2 --dtype f32", DATA, "too large for float32", "row 0"),
@@ -93,31 +77,22 @@ FILES = {
     "one class": case("solve one_class.h5 --agents 2 --loss hinge", DATA, "two classes", "every label in y is 1"),
     "real labels": case(SOLVE + " --loss squared-hinge", DATA, "needs labels", "y[0]"),
     "negative counts": case("solve negative.h5 --agents 2 --loss poisson", DATA, "counts", "y[6] is -3"),
-    "half a count": case("solve half.h5 --agents 2 --loss poisson", DATA, "counts", "y[8] is 1.5"),
     "idle agent": case("solve idle.h5 --agents 3", DATA, "without a column: 1."),
-    "agent out of range": case("solve stranger.h5 --agents 3", DATA, "column 3 to agent 5"),
-    "short partition": case("solve short.h5 --agents 3", DATA, "'partition'", "6 columns"),
     "group astride": case(
         "solve astride.h5 --agents 2 --penalty group-l2 --reg 1", DATA, "group 1", "inside one agent"
     ),
     "info of nothing": case("info none.h5", DATA, "does not exist"),
-    "info of text": case("info text.h5", DATA, "not an HDF5 file"),
 }
 
 GRAPHS = {
     "unknown graph": case(SOLVE + " --graph lattise", USAGE, "unknown graph 'lattise'", "'lattice'"),
     "er:2": case(SOLVE + " --graph er:2", USAGE, "probability in (0, 1]", "'2'"),
-    "er without P": case(SOLVE + " --graph er", USAGE, "er:0.1"),
     "rgg:0": case(SOLVE + " --graph rgg:0", USAGE, "positive radius"),
-    "star:3": case(SOLVE + " --graph star:3", USAGE, "takes no parameter"),
     "regular:99": case("solve good.h5 --agents 6 --graph regular:99", USAGE, "6 agents", "99 neighbours"),
     "hypercube of 6": case("solve good.h5 --agents 6 --graph hypercube", USAGE, "power of two"),
     "missing graph file": case(SOLVE + " --graph file:none.txt", DATA, "'none.txt'", "No such file"),
     "disconnected": case("solve good.h5 --agents 4 --graph file:apart.txt", DATA, "2 components", "(0, 1)", "(2, 3)"),
-    "loop": case(SOLVE + " --graph file:loop.txt", DATA, "line 2", "joined to itself"),
     "vertex out of range": case(SOLVE + " --graph file:beyond.txt", DATA, "line 2", "from 0 to 1"),
-    "negative weight": case(SOLVE + " --graph file:minus.txt --weights file", DATA, "line 1", "'-2'"),
-    "no numbers": case(SOLVE + " --graph file:words.txt", DATA, "'zero' is not a whole number"),
     "no weights": case("solve good.h5 --agents 4 --graph file:apart.txt --weights file", DATA, "no weights"),
     "unknown weights": case(SOLVE + " --weights metropolitan", USAGE, "'metropolis'"),
     "weights of no file": case(SOLVE + " --weights file", USAGE, "need a graph from a file"),
@@ -140,16 +115,12 @@ RANGES = {
     "no agent": case("solve good.h5 --agents 0", USAGE, "--agents"),
     "too many agents": case("solve good.h5 --agents 7", USAGE, "more agents (7) than features (6)"),
     "huber:-1": case(SOLVE + " --loss huber:-1", USAGE, "must be positive", "-1"),
-    "huber without K": case(SOLVE + " --loss huber", USAGE, "huber:K"),
-    "huber:x": case(SOLVE + " --loss huber:x", USAGE, "'x'", "not a finite number"),
     "quantile:1.5": case(SOLVE + " --loss quantile:1.5", USAGE, "(0, 1)", "1.5"),
     "box:2:1": case(SOLVE + " --penalty box:2:1", USAGE, "LO <= HI", "2 > 1"),
     "elastic-net:2": case(SOLVE + " --penalty elastic-net:2 --reg 1", USAGE, "[0, 1]"),
     "negative reg": case(SOLVE + " --penalty l1 --reg -1", USAGE, "weight", "-1"),
     "reg without penalty": case(SOLVE + " --reg 1", USAGE, "'none' has no weight"),
-    "NaN as reg": case(SOLVE + " --penalty l2 --reg nan", USAGE, "finite", "nan"),
     "no groups": case(SOLVE + " --penalty group-l2 --reg 1", USAGE, "`groups`"),
-    "no iterations": case(SOLVE + " --iterations 0", USAGE, "--iterations"),
     "zero tolerance": case(SOLVE + " --tol 0", USAGE, "tolerance must be positive"),
     "negative time": case(SOLVE + " --time-limit -1", USAGE, "time limit must be positive"),
     "every:0": case(SOLVE + " --record every:0", USAGE, "K >= 1"),
@@ -157,13 +128,9 @@ RANGES = {
     "a trace too long": case(SOLVE + " --record every:1 --iterations 1000000000", USAGE, "1000000 records"),
     "too many threads": case(SOLVE + " --threads 100000", USAGE, "--threads", "not 100000"),
     "sigma alone": case(SOLVE + " --sigma 1", USAGE, "together"),
-    "negative sigma": case(SOLVE + " --sigma -1 --tau 1", USAGE, "sigma must be a positive number"),
-    "negative radius": case(SOLVE + " --radius -1", USAGE, "R must be a positive number"),
     "steps too long": case(SOLVE + " --sigma 1000 --tau 1000", USAGE, "sigma * tau", "--force-steps"),
     "compressed huber": case(SOLVE + " --loss huber:1 --compress on", USAGE, "squared loss only"),
     "a tag without value": case(SOLVE + " --tag fine", USAGE, "KEY=VALUE"),
-    "negative seed": case(SOLVE + " --seed -1", USAGE, "--seed"),
-    "samples of nothing": case("generate new.h5 --samples 0 --features 2", USAGE, "--samples"),
     "sparsity": case("generate new.h5 --samples 5 --features 2 --sparsity 3", USAGE, "3"),
 }
 
@@ -174,7 +141,6 @@ OUTPUTS = {
     "plot exists": case("graph --agents 3 --graph ring --plot old.csv", USAGE, "old.csv"),
     "out in no folder": case(SOLVE + " --out gone/r.h5", USAGE, "'gone/r.h5'", "does not exist"),
     "out below a file": case(SOLVE + " --out old.csv/r.h5", USAGE, "'old.csv/r.h5' cannot be written"),
-    "trace below a file": case(SOLVE + " --trace old.csv/r.csv", USAGE, "'old.csv/r.csv' cannot be written"),
     "out is a folder": case(SOLVE + " --out folder --force", USAGE, "not a regular file"),
     "out is the data": case(SOLVE + " --out ./good.h5 --force", USAGE, "it is an input"),
     "out is the trace": case(SOLVE + " --out new.h5 --trace ./new.h5", USAGE, "output already"),

@@ -13,7 +13,7 @@ from typing import Any
 import h5py
 import numpy as np
 import pytest
-from cli_tools import SAMPLE, coefficients, fdglm, snapshot, solve, strict_json, write_problem
+from cli_tools import SAMPLE, coefficients, fdglm, snapshot, solve, strict_json
 
 from fdglm_fast import __version__
 from fdglm_fast.network import build_network
@@ -237,8 +237,10 @@ def test_record_rules_do_not_change_the_iterates(folder: Path) -> None:
         np.testing.assert_array_equal(*[coefficients(folder / f"{rule}.h5", which) for rule in found])
 
 
-def test_quiet_prints_nothing(folder: Path) -> None:
+def test_quiet_prints_nothing_and_without_outputs_nothing_is_written(folder: Path) -> None:
+    before = snapshot(folder)
     assert fdglm("solve", folder / "sample.h5", "--agents 2 --iterations 5 --quiet") == (0, "", "")
+    assert snapshot(folder) == before
 
 
 def test_quiet_with_json_prints_json_only(folder: Path) -> None:
@@ -253,10 +255,3 @@ def test_summary_in_a_pipe(folder: Path) -> None:
     for words in ("400 samples x 48 features", "5 on star", "4 edges", "all 40 iterations done", "relative error"):
         assert words in done.out
     assert all(line.startswith("fdglm: ") for line in done.err.splitlines())
-
-
-def test_the_data_are_only_read(tmp_path: Path) -> None:
-    write_problem(tmp_path / "p.h5")
-    before = snapshot(tmp_path)
-    solve(tmp_path / "p.h5", "--agents", 2, "--iterations", 3)
-    assert snapshot(tmp_path) == before

@@ -15,7 +15,7 @@ from cli_tools import coefficients, command_line, environment, fdglm, solve, wri
 
 from fdglm_fast.job import Job, run
 from fdglm_fast.kernels import evaluate, iterate, pack, penalties
-from fdglm_fast.kernels._jit import cache_folder
+from fdglm_fast.kernels._jit import cache_folder, source_hash
 from fdglm_fast.kernels.arrays import most_threads
 from fdglm_fast.kernels.compile import _READY, _is_readable, prepare
 from fdglm_fast.network import build_network
@@ -38,8 +38,8 @@ def problem(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def private_copy(folder: Path) -> Path:
     """A cache of our own with all that is in everybody's; the kernels' folder in it."""
-    kernels = folder / "fdglm" / cache_folder().name
-    shutil.copytree(cache_folder(), kernels)
+    kernels = folder / "fdglm" / source_hash()
+    shutil.copytree(cache_folder(), kernels, ignore=shutil.ignore_patterns("*.tmp.*"))
     return kernels
 
 

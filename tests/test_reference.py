@@ -15,7 +15,7 @@ from fdglm_fast.losses import parse_loss
 from fdglm_fast.penalties import parse_penalty
 from fdglm_fast.reference import Reference, solve_reference
 from fdglm_fast.reference.active_set import ActiveSet
-from fdglm_fast.reference.attained import _has_recession
+from fdglm_fast.reference.attained import _has_recession, _is_recession
 from fdglm_fast.reference.certificate import duality_gap
 from fdglm_fast.reference.design import Design
 from fdglm_fast.reference.linear import ScaledCholesky
@@ -52,8 +52,12 @@ def make(loss: str, n: int = 60, d: int = 9, seed: int = 0) -> tuple[Array, Arra
     return X, z + rng.standard_t(3, size=n)
 
 
+def groups_of(d: int) -> NDArray[np.int64]:
+    return np.resize(GROUPS, d) if d < 20 else np.arange(d) % 50
+
+
 def answer(X: NDArray[np.floating], y: Array, loss: str, penalty: str = "none", reg: float = 0.0) -> Reference:
-    groups = np.resize(GROUPS, X.shape[1])
+    groups = groups_of(X.shape[1])
     return solve_reference(X, y, parse_loss(loss), parse_penalty(penalty, reg), groups)
 
 
@@ -105,7 +109,7 @@ def penalty_value(spec: str, reg: float, t: Array) -> float:
         a = float(numbers[0])
         return reg * (a * np.abs(t).sum() + (1 - a) / 2 * (t @ t))
     if name == "group-l2":
-        groups = np.resize(GROUPS, len(t))
+        groups = groups_of(len(t))
         return reg * sum(np.sqrt((groups == g).sum()) * np.linalg.norm(t[groups == g]) for g in np.unique(groups))
     return 0.0
 
@@ -133,7 +137,7 @@ def penalty_range(spec: str, reg: float, t: Array) -> tuple[Array, Array]:
     if name == "l2":
         return reg * t, reg * t
     if name == "group-l2":
-        groups = np.resize(GROUPS, len(t))
+        groups = groups_of(len(t))
         for g in np.unique(groups):
             on, weight = groups == g, reg * np.sqrt((groups == g).sum())
             norm = np.linalg.norm(t[on])
@@ -199,6 +203,32 @@ def test_gap_bounds_the_error(loss: str, penalty: str, reg: float) -> None:
         z = X @ theta
         gap = duality_gap(o, theta, z, o.slopes(z))
         assert gap >= o.value(theta, z) - best.objective - 1e-13
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+@pytest.mark.parametrize(("penalty", "reg"), [("l1", 0.01), ("group-l2", 0.01), ("nonneg", 0.0), ("box:-1:0", 0.0)])
+def test_many_more_columns_than_rows(loss: str, penalty: str, reg: float) -> None:
+    """Only some of the columns are worked on at a time."""
+    if loss == "logistic" and penalty == "nonneg":
+        pytest.skip("not attained")
+    X, y = make(loss, 20, 150)
+    found = answer(X, y, loss, penalty, reg)
+    assert found.residual < 1e-12 and found.accuracy < 1e-10
+    assert violation(X, y, loss, penalty, reg, found.theta) < 1e-11
+
+
+def test_gap_of_a_large_solution() -> None:
+    """The ball of the gap must hold the minimiser: here |D theta| is many times |y|/sqrt(n)."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 3))
+    y = np.where(X @ np.array([40.0, -30.0, 20.0]) + rng.logistic(size=200) > 0, 1.0, -1.0)
+    best = answer(X, y, "logistic")
+    assert best.norm > 20.0
+    o = _objective(X, y, parse_loss("logistic"), parse_penalty("none"), None)
+    for part in (0.6, 0.9, 1.5):
+        z = X @ (part * best.theta)
+        error = o.value(part * best.theta, z) - best.objective
+        assert error <= duality_gap(o, part * best.theta, z, o.slopes(z)) < 1.0
 
 
 def test_least_squares() -> None:
@@ -316,6 +346,26 @@ def test_least_norm_when_wide_and_when_columns_repeat() -> None:
         assert "row space" in twice.method
 
 
+@pytest.mark.parametrize("loss", ["squared", "huber:1000"])
+def test_nearly_repeated_columns(loss: str) -> None:
+    """The Gram matrix is singular in double precision, X is not. No residual reaches 1000: Huber is quadratic."""
+    X, y = make("squared", 60, 5)
+    close = np.hstack((X, X[:, :2] + 1e-7 * np.random.default_rng(1).standard_normal((60, 2))))
+    found = answer(close, y, loss)
+    assert "row space" in found.method and found.norm > 1e5
+
+    def exact(theta: Array) -> float:
+        e = close.astype(np.longdouble) @ theta.astype(np.longdouble) - y
+        return float((e @ e) / 120)
+
+    # The same space in columns that are not nearly repeated, and so the minimum in a form that can be trusted.
+    apart = np.hstack((X, (close[:, 5:].astype(np.longdouble) - X[:, :2]).astype(np.float64) * 1e7))
+    best = np.linalg.lstsq(apart, y, rcond=None)[0]
+    minimum = ((apart @ best - y) ** 2).mean() / 2
+    assert abs(exact(found.theta) - minimum) < 1e-13
+    assert abs(found.objective - minimum) < found.accuracy * minimum < 1e-9
+
+
 @every_loss
 @every_penalty
 def test_repeated_columns(loss: str, penalty: str, reg: float) -> None:
@@ -431,6 +481,22 @@ def test_nonneg_may_have_no_minimiser() -> None:
     problem = parse_loss("logistic"), parse_penalty("nonneg"), None
     assert _has_recession(_objective(signed, y, *problem)) and not _has_recession(_objective(-signed, y, *problem))
     assert _has_recession(_objective(-signed, y, problem[0], parse_penalty("none"), None))
+
+
+@pytest.mark.parametrize(("loss", "n", "d", "seed"), [("poisson", 6, 8, 3), ("logistic", 20, 30, 4)])
+def test_a_direction_that_only_the_linear_programme_finds(loss: str, n: int, d: int, seed: int) -> None:
+    X, y = make(loss, n, d, seed)
+    with pytest.raises(DataError, match="'nonneg' is not attained"):
+        answer(X, y, loss, "nonneg")
+
+
+def test_recession_of_nonneg_has_no_negative_part() -> None:
+    X, v = np.array([[1.0, -2.0], [2.0, -1.0], [1.0, 1.0]]), np.array([1.0, -0.5])
+    z = X @ v
+    for penalty, expected in (("none", True), ("nonneg", False)):
+        o = _objective(X, np.sign(z), parse_loss("logistic"), parse_penalty(penalty), None)
+        assert _is_recession(o, v, z) is expected
+        assert not _is_recession(o, -v, -z) and not _is_recession(o, 0 * v, 0 * z)
 
 
 def test_poisson_may_have_no_minimiser() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cli_tools import PATIENCE, command_line, environment, fdglm, snapshot, strict_json, write_h5
+from cli_tools import PATIENCE, Watched, command_line, environment, fdglm, snapshot, strict_json, write_h5
 
 from fdglm_fast.errors import UsageError
 from fdglm_fast.generate import generate
@@ -123,6 +123,14 @@ def test_what_is_there_is_kept(data: Path, tmp_path: Path) -> None:
     after = snapshot(tmp_path)
     assert {name: after[name] for name in before} == before
     assert set(after) - set(before) == {"m0003_ring.h5"}
+
+
+def test_compression_without_effect_is_no_other_run(tmp_path: Path) -> None:
+    """With fewer samples than features there is nothing to compress; asked for all the same, the result is kept."""
+    generate(tmp_path / "d.h5", 9, 12, seed=1)
+    wanted = plan(tmp_path / "d.h5", tmp_path / "runs", [Cell(2, "path")])
+    wanted = replace(wanted, job=replace(wanted.job, compress="on"))
+    assert [sweep(wanted)[0].status for _ in range(2)] == ["done", "kept"]
 
 
 @pytest.mark.parametrize("change", ["options", "data", "damaged", "unfinished"])
@@ -264,6 +272,13 @@ def test_the_command(data: Path, tmp_path: Path) -> None:
     assert kept["tags"] == {"a": "b"} and kept["relative_error"]["average"] == one["relative_error"]
     assert kept["command"].startswith(f"fdglm sweep {data} --agents 1,4,6 --graph complete,star,er:0.6 --seeds 0,1")
     assert "--out" not in kept["command"]
+
+
+def test_bars_on_a_terminal(data: Path, tmp_path: Path) -> None:
+    seen = Watched("sweep", data, "--agents 4 --graph star,path --iterations 3000", "--out", tmp_path / "runs")
+    done = seen.finish()
+    assert done.code == 0 and "2 runs done" in done.out
+    assert "runs" in done.err and "m = 4, star" in done.err and "m = 4, path" in done.err
 
 
 def test_the_command_tells_what_failed(data: Path, tmp_path: Path) -> None:

@@ -68,20 +68,20 @@ def tally(setting: Setting, rows: int, notify: Callable[[str], None] | None = No
 
 def _advance(engine: Engine, dtype: str, notify: Callable[[str], None] | None) -> None:
     """One iteration. Tallying kernels are compiled apart from the others, by one process at a time."""
-    from fdglm_fast.kernels.compile import _forget, _lock, cache_folder
+    from fdglm_fast.kernels.compile import cache_folder, cache_lock, empty_cache
 
     if os.environ.get("NUMBA_DISABLE_JIT") == "1":
         engine.advance(1)
         return
     folder = cache_folder()
     marker = folder / f"{dtype}-tally.ready"
-    with _lock(folder):
+    with cache_lock(folder):
         if notify and not marker.exists():
             notify(f"compiling kernels ({dtype}-tally), once for this version; later runs load them from {folder}")
         try:
             engine.advance(1)
         except Exception:  # a spoiled cache can raise anything
-            _forget(folder)
+            empty_cache(folder)
             engine.advance(1)
         with contextlib.suppress(OSError):
             marker.touch()

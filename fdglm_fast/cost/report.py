@@ -28,7 +28,7 @@ def cost_report(
     everyone: bool = True,
     notify: Callable[[str], None] | None = None,
 ) -> dict[str, Any]:
-    """The report; `run_kernels` adds what the kernels execute, `verify` the verdict, `everyone` all agents one by one."""
+    """The report; `run_kernels` adds what the kernels execute, `verify` the verdict, `everyone` the single agents."""
     fit, instance, outright = count_and_fit(setting)
     done = executed(setting, notify) if run_kernels else None
     found = figures(setting, fit, done)

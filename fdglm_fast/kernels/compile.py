@@ -50,18 +50,18 @@ def _make_ready(name: str, folder: Path, notify: Callable[[str], None] | None) -
     if marker.exists():
         with contextlib.suppress(Exception):  # bytes that are not a pickle can raise anything
             return work(name)
-    with _lock(folder):
+    with cache_lock(folder):
         if marker.exists():  # it did not help, or another process has made it in the meantime
             try:
                 return work(name)
             except Exception:
-                _forget(folder)
+                empty_cache(folder)
         if notify:
             notify(f"compiling kernels ({name}), once for this version; later runs load them from {folder}")
         try:
             work(name)
         except Exception:
-            _forget(folder)
+            empty_cache(folder)
             work(name)
         with contextlib.suppress(OSError):
             marker.touch()
@@ -89,7 +89,7 @@ def _reference(name: str) -> None:
     solve_reference(X, y, parse_loss("squared"), parse_penalty("group-l2", 0.1), np.zeros(1, np.int64))
 
 
-def _forget(folder: Path) -> None:
+def empty_cache(folder: Path) -> None:
     """Remove the files of Numba's that cannot be read, or all where each can, and the markers that vouch for them."""
     files = list(folder.rglob("*.nb[ic]"))
     spoiled = [path for path in files if not _is_readable(path)]
@@ -110,7 +110,7 @@ def _is_readable(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _lock(folder: Path) -> Iterator[None]:
+def cache_lock(folder: Path) -> Iterator[None]:
     """Hold the cache's lock; where the folder cannot be written there is nothing to spoil."""
     import fcntl
 

@@ -22,10 +22,10 @@ class Reference:
     method              how it was found
     residual            smooth losses: |theta - prox_{eta r}(theta - eta grad)|_2/eta divided by |grad f(0)|_2, with
                         eta = n/|X|^2; losses with a kink: the same as `accuracy`
-    accuracy            duality gap divided by max(|L*|, L_0 - L*), at least the rounding 2.2e-16. For none, nonneg and
-                        norms with a weight near 0, which leave no room for rounding, the gap is that over a ball
-                        around 0 of twice the radius that theta needs; for none it may be what another Newton step
-                        would gain instead, where that is less
+    accuracy            duality gap divided by max(|L*|, L_0 - L*), or the rounding of L where that is more. For none,
+                        nonneg and norms with a weight near 0, which leave no room for rounding, the gap is that over
+                        a ball around 0 of twice the radius that theta needs; for none it may be what another Newton
+                        step would gain instead, where that is less
     seconds             the time it took
     """
 

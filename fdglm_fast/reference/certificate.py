@@ -14,7 +14,7 @@ from fdglm_fast.reference.objective import Objective
 
 Array = NDArray[np.float64]
 
-TINY = float(np.finfo(np.float64).tiny)
+TINY, EPS = float(np.finfo(np.float64).tiny), float(np.finfo(np.float64).eps)
 # Where X and the slopes at 0 are as good as orthogonal, this part of the most that the gradient could be is its scale.
 ORTHOGONAL = 1e-6
 
@@ -88,6 +88,12 @@ def _excess(objective: Objective, c: Array) -> Array:
     if penalty.code in (L1, GROUP_L2):
         return face.prox_move(penalty, groups, np.zeros_like(c), c, np.ones_like(c))  # prox_r(c), by Moreau
     return c
+
+
+def rounding(objective: Objective, theta: Array, slopes: Array) -> float:
+    """By how much L(theta) may be off as X theta and L are rounded: eps [(1/n) sum_i |lam_i| (|X| |theta|)_i + |L|]."""
+    spread = float(np.mean(np.abs(slopes) * objective.design.absolute_times(theta)))
+    return EPS * (spread + abs(objective.value(theta, objective.design.times(theta))))
 
 
 def column_scale(design: Design) -> Array:

@@ -37,6 +37,13 @@ class Design:
             z[part] = block @ theta
         return z
 
+    def absolute_times(self, theta: Array) -> Array:
+        """|X| |theta|: what the rounding of X theta is relative to."""
+        z = np.empty(self.n)
+        for part, block in self.blocks():
+            z[part] = np.abs(block) @ np.abs(theta)
+        return z
+
     def transpose_times(self, s: Array) -> Array:
         """X' s."""
         total = np.zeros(self.d)

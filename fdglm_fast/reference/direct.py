@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,17 +26,15 @@ def solve_direct(objective: Objective) -> Candidate:
     orthonormal basis V of the row space of X, theta = V beta, where the matrix is diagonal but for rounding.
     """
     design = objective.design
-    if design.d <= design.n:
-        factor = factor_normal(objective)
-        if factor is not None:
-            theta, gain = _refined(objective, factor)
-            return Candidate(theta, "cholesky", gain=gain)
+    theta = np.zeros(design.d)
+    factor = factor_normal(objective) if design.d <= design.n else None
+    if factor is not None:
+        return refined(objective, Candidate(theta, "cholesky"), factor)
     basis = design.row_basis()
     if basis.shape[1] == 0:
-        return Candidate(np.zeros(design.d), "row space", gain=0.0)
-    reduced = objective.with_design(design.projected(basis))
-    beta, gain = _refined(reduced, ScaledCholesky(_normal_matrix(reduced)))
-    return Candidate(basis @ beta, "row space", gain=gain)
+        return Candidate(theta, "row space", gain=0.0)
+    factor = ScaledCholesky(_normal_matrix(objective.with_design(design.projected(basis))))
+    return refined(objective, Candidate(theta, "row space"), factor, basis)
 
 
 def _normal_matrix(objective: Objective) -> Array:
@@ -56,23 +54,24 @@ def factor_normal(objective: Objective) -> ScaledCholesky | None:
     return factor if factor.rcond > SMALLEST_RCOND else None
 
 
-def _refined(objective: Objective, factor: ScaledCholesky) -> tuple[Array, float]:
-    """Steps theta <- theta - H^{-1} grad with the gradient from X itself, until they no longer help.
+def refined(objective: Objective, found: Candidate, factor: ScaledCholesky, basis: Array | None = None) -> Candidate:
+    """Newton steps theta <- theta - V H^{-1} V'grad, for none and l2, with a fixed factor of H until they stop helping.
 
-    Returns theta and grad' H^{-1} grad/2, by which L(theta) exceeds the minimum.
+    The gradient is that of X itself at theta itself: what was lost in forming X V or theta = V beta is regained.
+    The gain of the next step, grad' V H^{-1} V'grad/2, is what L(theta) exceeds the minimum by.
     """
     reg = objective.penalty.reg if objective.penalty.code == L2 else 0.0
-    theta = best = np.zeros(objective.design.d)
-    smallest = math.inf
+    theta, best = found.theta, found
     for _ in range(12):
-        slopes = objective.design.times(theta) - objective.y
-        gradient = objective.gradient(slopes) + reg * theta
-        step = factor.solve(gradient)
-        gain = max(0.5 * float(gradient @ step), 0.0)
-        if not gain < smallest:
+        gradient = objective.gradient(objective.slopes(objective.design.times(theta))) + reg * theta
+        reduced = gradient if basis is None else basis.T @ gradient
+        step = factor.solve(reduced)
+        gain = max(0.5 * float(reduced @ step), 0.0)
+        if not gain < best.gain:
             break
-        best, halved, smallest = theta, gain < 0.25 * smallest, gain
-        if not halved or gain == 0.0:
+        slow = gain > 0.25 * best.gain
+        best = replace(found, theta=theta, gain=gain)
+        if slow or gain == 0.0:
             break
-        theta = theta - step
-    return best, smallest
+        theta = theta - (step if basis is None else basis @ step)
+    return best

@@ -15,7 +15,7 @@ from fdglm_fast.reference import face
 from fdglm_fast.reference.answer import Candidate
 from fdglm_fast.reference.attained import check_attained
 from fdglm_fast.reference.certificate import duality_gap, residual, scaled_residual
-from fdglm_fast.reference.direct import factor_normal
+from fdglm_fast.reference.direct import factor_normal, refined
 from fdglm_fast.reference.objective import Objective
 from fdglm_fast.reference.quadratic import Model
 
@@ -50,12 +50,21 @@ def solve_smooth(objective: Objective) -> Candidate:
         basis = design.row_basis()
         if basis.shape[1] == 0:
             return Candidate(np.zeros(design.d), "row space", gain=0.0)
-        state, gain = _iterate(objective.with_design(design.projected(basis)), np.zeros(basis.shape[1]))
-        return Candidate(basis @ state.theta, "proximal newton, row space", gain=gain)
-    state, gain = _iterate(objective, np.zeros(design.d))
+        state, model = _iterate(objective.with_design(design.projected(basis)), np.zeros(basis.shape[1]))
+        return _refined(objective, basis @ state.theta, "proximal newton, row space", model, basis)
+    state, model = _iterate(objective, np.zeros(design.d))
+    if code in (NONE, L2):
+        return _refined(objective, state.theta, "proximal newton", model)
     if _certified(objective, state) or objective.penalty.reg == 0.0:
-        return Candidate(state.theta, "proximal newton", gain=gain)
+        return Candidate(state.theta, "proximal newton")
     return _follow_path(objective, state)
+
+
+def _refined(
+    objective: Objective, theta: Array, method: str, model: Model | None, basis: Array | None = None
+) -> Candidate:
+    found = Candidate(theta, method)
+    return found if model is None else refined(objective, found, model.factor(), basis)
 
 
 def _follow_path(objective: Objective, direct: State) -> Candidate:
@@ -66,9 +75,9 @@ def _follow_path(objective: Objective, direct: State) -> Candidate:
     while weight > penalty.reg:
         theta = _iterate(replace(objective, penalty=replace(penalty, reg=weight)), theta)[0].theta
         weight *= PATH_FACTOR
-    state, gain = _iterate(objective, theta)
+    state, _ = _iterate(objective, theta)
     if state.residual < direct.residual:
-        return Candidate(state.theta, "proximal newton, path", gain=gain)
+        return Candidate(state.theta, "proximal newton, path")
     return Candidate(direct.theta, "proximal newton")
 
 
@@ -86,8 +95,8 @@ def _state(objective: Objective, theta: Array) -> State:
     return State(theta, z, value, gradient, worst)
 
 
-def _iterate(objective: Objective, theta: Array) -> tuple[State, float]:
-    """Steps from theta until the residual is down to rounding; the best point seen, and what a step would gain.
+def _iterate(objective: Objective, theta: Array) -> tuple[State, Model | None]:
+    """Steps from theta until the residual is down to rounding; the best point seen, and the last model.
 
     `mix` blends the exact curvature with that of a majorising parabola (which always decreases the objective):
     Huber starts with the parabola, as far from the data its curvature is 0; others turn to it when a step fails.
@@ -114,7 +123,7 @@ def _iterate(objective: Objective, theta: Array) -> tuple[State, float]:
         stalled = 0 if state.residual < 0.5 * best.residual else stalled + 1
         if state.residual < best.residual:
             best = state
-    return best, models.gain(best)
+    return best, models.last
 
 
 def _certified(objective: Objective, state: State) -> bool:
@@ -140,11 +149,9 @@ class _Models:
         step[columns] = model.minimise(theta, state.gradient[columns]) - theta
         return step
 
-    def gain(self, state: State) -> float:
-        """What a Newton step from the state would gain, by the last model, where that is of all columns."""
-        if self._last is None or len(self._last[1]) < len(state.theta):
-            return math.inf
-        return self._last[2].gain(state.theta, state.gradient)
+    @property
+    def last(self) -> Model | None:
+        return None if self._last is None else self._last[2]
 
     def _model(self, state: State, columns: Columns, mix: float) -> Model:
         weights = self.objective.curvatures(state.z, mix)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
@@ -12,7 +10,7 @@ from fdglm_fast.penalties import GROUP_L2, L2, NONE, Penalty
 from fdglm_fast.reference import face
 from fdglm_fast.reference.active_set import ActiveSet
 from fdglm_fast.reference.cone_program import penalty_rows, solve_cone_program
-from fdglm_fast.reference.linear import damped_cholesky
+from fdglm_fast.reference.linear import ScaledCholesky, damped_cholesky
 from fdglm_fast.reference.pointwise import sweep, sweep_groups
 
 Array = NDArray[np.float64]
@@ -68,13 +66,11 @@ class Model:
             c = g + self.H @ (t - theta)
         return t
 
-    def gain(self, theta: Array, g: Array) -> float:
-        """How far the model falls below its value at theta, for a smooth r: none or l2."""
-        if self.penalty.code not in (NONE, L2):
-            return math.inf
-        slope, matrix = g + face.gradient(self.penalty, self.groups, theta), self.H.copy()
-        face.add_hessian(self.penalty, self.groups, theta, np.arange(len(theta)), matrix)
-        return 0.5 * float(slope @ damped_cholesky(matrix).solve(slope))
+    def factor(self) -> ScaledCholesky:
+        """H + r'', for a quadratic r: none or l2."""
+        matrix = self.H.copy()
+        matrix[np.diag_indices_from(matrix)] += face.quadratic_weight(self.penalty)
+        return damped_cholesky(matrix)
 
     def _interior_point(self, linear: Array) -> Array:
         """The minimiser of linear't + t'Ht/2 + r(t) as a second-order cone programme, groups near 0 put there."""

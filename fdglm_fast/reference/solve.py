@@ -13,7 +13,7 @@ from fdglm_fast.errors import DataError, NumericalError
 from fdglm_fast.losses import SQUARED, Loss
 from fdglm_fast.penalties import GROUP_L2, L2, NONE, Penalty
 from fdglm_fast.reference.answer import Candidate, Reference
-from fdglm_fast.reference.certificate import duality_gap, residual
+from fdglm_fast.reference.certificate import duality_gap, residual, rounding
 from fdglm_fast.reference.conic import solve_kinked
 from fdglm_fast.reference.design import Design
 from fdglm_fast.reference.direct import solve_direct
@@ -74,11 +74,11 @@ def _checked(objective: Objective, found: Candidate, start: float) -> Reference:
     if objective.nearest[2] <= value:
         theta, z, value = objective.nearest
     slopes = objective.slopes(z)
-    gap = min(duality_gap(objective, theta, z, lam) for lam in (slopes, found.lam) if lam is not None)
+    duals = [slopes] if found.lam is None else [slopes, found.lam]
+    gap = min(duality_gap(objective, theta, z, lam) for lam in duals)
     if objective.penalty.code == NONE:
         gap = min(gap, found.gain)
-    # No objective is known better than to its rounding.
-    accuracy = max(gap / objective.size(value), float(np.finfo(np.float64).eps))
+    accuracy = max(gap, rounding(objective, theta, duals[-1])) / objective.size(value)
     remaining = accuracy if found.lam is not None else residual(objective, theta, objective.gradient(slopes))
     if not (math.isfinite(value) and remaining <= LARGEST_RESIDUAL and accuracy <= LARGEST_RESIDUAL):
         raise NumericalError(

@@ -123,8 +123,8 @@ def _degrades(sight: _Sight) -> _Finding:
     common = sorted(set(dense) & set(sparse))
     if not common:
         return _Finding(None, "")
-    pairs = "; ".join(f"m = {m}: {dense[m]:.2f} and {sparse[m]:.2f}" for m in common)
-    return _Finding(all(sparse[m] > dense[m] for m in common), f"p = 0.5 and p = 0.1 at {pairs}")
+    pairs = ", ".join(f"{m}: {dense[m]:.2f} and {sparse[m]:.2f}" for m in common)
+    return _Finding(all(sparse[m] > dense[m] for m in common), f"p = 0.5 and p = 0.1 by m: {pairs}")
 
 
 def _similar(sight: _Sight) -> _Finding:
@@ -133,9 +133,9 @@ def _similar(sight: _Sight) -> _Finding:
     if not common:
         return _Finding(None, "")
     largest = max(common, key=lambda m: abs(rgg[m] - er[m]))
-    pairs = "; ".join(f"m = {m}: {rgg[m]:.2f} and {er[m]:.2f}" for m in common)
+    pairs = ", ".join(f"{m}: {rgg[m]:.2f} and {er[m]:.2f}" for m in common)
     difference = abs(rgg[largest] - er[largest])
-    text = f"largest difference {difference:.2f}, at m = {largest}; rgg and er:0.1 at {pairs}"
+    text = f"largest difference {difference:.2f}, at m = {largest}; rgg and er:0.1 by m: {pairs}"
     return _Finding(difference <= CLOSE, text)
 
 
@@ -145,7 +145,9 @@ def _worse_with_more(sight: _Sight, graph: str) -> _Finding:
         return _Finding(None, "")
     sizes = sorted(values)
     better = [m for k, m in pairwise(sizes) if values[m] < values[k] - SAME]
-    text = _sequence(values) + ("" if not better else f"; better than the size before it: m = {better}")
+    text = _sequence(values) + (
+        "" if not better else f"; better than the size before it: {', '.join(map(str, better))}"
+    )
     return _Finding(not better, text)
 
 
@@ -208,4 +210,4 @@ def _verdicts(study: Study) -> Iterator[Verdict]:
 
 
 def _sequence(values: Values) -> str:
-    return "; ".join(f"m = {m}: {values[m]:.2f}" for m in sorted(values))
+    return "by m: " + ", ".join(f"{m}: {values[m]:.2f}" for m in sorted(values))

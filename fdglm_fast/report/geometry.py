@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from fdglm_fast.report.figures import Figure, Panel
 
 WIDTH, HEIGHT = 380, 270  # of a panel
-LEFT, RIGHT, TOP, BOTTOM = 46, 12, 26, 40  # what its axes leave free
+LEFT, RIGHT, TOP, BOTTOM = 46, 30, 26, 40  # what its axes leave free
 COLUMNS = 3
 LEGEND_WIDTH, LEGEND_HEIGHT, HEAD = 104, 18, 34
+LABEL_HEIGHT = 9.5
 
 
 def x_of(panel: Panel, value: float) -> float:
@@ -19,6 +20,23 @@ def x_of(panel: Panel, value: float) -> float:
 
 def y_of(panel: Panel, value: float) -> float:
     return HEIGHT - BOTTOM - panel.y.place(value) * (HEIGHT - TOP - BOTTOM)
+
+
+def end_labels(panel: Panel) -> list[tuple[float, str, int]]:
+    """(y, number of agents, level) for the lines that end at the right border, far enough apart to be read."""
+    found = []
+    for line in panel.lines:
+        if line.level is not None and panel.x.place(float(line.curve.x[-1])) > 0.98:
+            found.append((y_of(panel, float(line.curve.y[-1])), line.label.split()[0], line.level))
+    placed: list[tuple[float, str, int]] = []
+    for y, text, level in sorted(found):
+        placed.append((max(y, placed[-1][0] + LABEL_HEIGHT) if placed else y, text, level))
+    floor = float(HEIGHT - BOTTOM)
+    for k in range(len(placed) - 1, -1, -1):  # those that were pushed below the axis push the others up again
+        y, text, level = placed[k]
+        placed[k] = (min(y, floor), text, level)
+        floor = placed[k][0] - LABEL_HEIGHT
+    return placed
 
 
 @dataclass(frozen=True)

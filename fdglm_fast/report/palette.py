@@ -1,18 +1,19 @@
-"""Colours: a sequence over the number of agents, dark lines on light paper and light lines on a dark screen.
+"""Colours: a sequence over the number of agents, for light paper and for a dark screen.
 
-Both are stretches of matplotlib's `plasma`, which is even to the eye and to the colour-blind; each leaves out the end
-that its background would swallow. The single agent is drawn in the colour of the text.
+Both run around the circle of hues, from orange by violet and blue to green (in OKLCH), with a contrast to their
+background of 2.2 or more; lines that end at the border carry their number besides. The single agent is drawn in the
+colour of the text.
 """
 
 from __future__ import annotations
 
 LIGHT = (
-    *("#f9983e", "#f0804e", "#e56b5d", "#d7566c", "#c7427c", "#b52f8c"),
-    *("#a01a9c", "#8707a6", "#6e00a8", "#5102a3", "#330597", "#0d0887"),
+    *("#eba002", "#ff781b", "#f45960", "#db4b91", "#b54ab7", "#854ece"),
+    *("#4957d4", "#056eaf", "#097891", "#047f7c", "#067f5c", "#2e7601"),
 )
 DARK = (
-    *("#a51f99", "#b6308b", "#c5407e", "#d35171", "#df6263", "#ea7457"),
-    *("#f3874a", "#fa9b3d", "#fdb130", "#fdc827", "#f8e125", "#f0f921"),
+    *("#c38406", "#ef6d06", "#ff656b", "#fd6bae", "#ea7ceb", "#c29ffe"),
+    *("#a5b7fe", "#8bc9ff", "#5adbfe", "#0dede8", "#07fcb8", "#9bfb78"),
 )
 LEVELS = len(LIGHT)
 INK, FAINT, PAPER = "#1f2933", "#d5dbe1", "#ffffff"

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fdglm_fast.report.figures import Figure, Line, Panel
-from fdglm_fast.report.geometry import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Sheet, x_of, y_of
+from fdglm_fast.report.geometry import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Sheet, end_labels, x_of, y_of
 from fdglm_fast.report.palette import FAINT, INK, LIGHT
 
 STYLE: dict[Any, Any] = {
@@ -62,11 +62,21 @@ class _Pen:
         x, y = self._corner
         return np.column_stack((points[:, 0] + x, self._height - points[:, 1] - y))
 
-    def text(self, x: float, y: float, words: str, align: str = "left", size: float = 8.5, turn: float = 0.0) -> None:
+    def text(
+        self,
+        x: float,
+        y: float,
+        words: str,
+        align: str = "left",
+        *,
+        size: float = 8.5,
+        turn: float = 0.0,
+        colour: str = INK,
+    ) -> None:
         from matplotlib.transforms import IdentityTransform
 
         (place,) = self._place(np.array([[x, y]]))
-        style = {"fontsize": size, "color": INK, "ha": align, "va": "baseline", "rotation": turn}
+        style = {"fontsize": size, "color": colour, "ha": align, "va": "baseline", "rotation": turn}
         self._canvas.text(*place, words, transform=IdentityTransform(), rotation_mode="anchor", **style)
 
     def line(self, points: Points, level: int | None) -> None:
@@ -111,6 +121,8 @@ def _panel(draw: _Pen, panel: Panel) -> None:
         _band(draw, panel, line)
     for line in ordered:
         draw.line(_points(panel, line.curve.x, line.curve.y), line.level)
+    for y, words, level in end_labels(panel):
+        draw.text(right + 4.0, y + 3.0, words, size=7.0, colour=LIGHT[level])
 
 
 def _band(draw: _Pen, panel: Panel, line: Line) -> None:

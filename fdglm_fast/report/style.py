@@ -40,7 +40,7 @@ figure{{margin:.6rem 0 0}}
 .legend{{display:flex;flex-wrap:wrap;gap:.1rem 1rem;font-size:.88rem;margin:.4rem 0;padding:0;list-style:none}}
 .legend svg{{width:24px;height:8px;vertical-align:middle;margin-right:.35rem}}
 svg text{{fill:var(--ink);font:11px system-ui,"Helvetica Neue",Arial,sans-serif}}
-svg .title{{font-weight:600;font-size:12.5px}}
+svg .title{{font-weight:600;font-size:12.5px}} svg .m{{font-size:9.5px}}
 svg .end{{text-anchor:end}} svg .mid{{text-anchor:middle}}
 svg .grid{{stroke:var(--rule);stroke-width:1}} svg .axis{{stroke:var(--ink);stroke-width:1;fill:none}}
 svg .line{{fill:none;stroke-width:1.7;stroke-linejoin:round}} svg .band{{stroke:none;fill-opacity:.2}}
@@ -51,6 +51,7 @@ svg .dot{{stroke:var(--dot);stroke-linecap:round;fill:none}} svg .hub{{fill:var(
 .net{{width:84px;height:84px;display:block}}
 .scroll{{overflow:auto;width:fit-content;max-width:100%;margin:.5rem 0;max-height:34rem;
 border:1px solid var(--rule);border-radius:6px}}
+.whole{{max-height:none}}
 table{{border-collapse:collapse;font-size:.86rem;min-width:min(100%,40rem)}}
 th,td{{padding:.28rem .6rem;text-align:left;vertical-align:top;white-space:nowrap;border-bottom:1px solid var(--rule)}}
 th{{position:sticky;top:0;background:var(--card);white-space:normal;vertical-align:bottom}}
@@ -58,7 +59,7 @@ td.number,th.number{{text-align:right;font-variant-numeric:tabular-nums}}
 td.wide{{white-space:normal;min-width:16rem}}
 td.picture{{padding:.1rem .4rem;vertical-align:middle}}
 .good{{color:var(--good);font-weight:600}} .bad{{color:var(--bad);font-weight:600}}
-@media (max-width:640px){{main{{padding:.9rem}} .scroll{{max-height:75vh}}
+@media (max-width:640px){{main{{padding:.9rem}} .scroll{{max-height:75vh}} .whole{{max-height:none}}
 .stacked thead{{display:none}} .stacked tr{{display:block;padding:.4rem .6rem;border-bottom:1px solid var(--rule)}}
 .stacked td,.stacked td.wide{{display:block;border:0;padding:.1rem 0;white-space:normal;min-width:0;text-align:left}}
 .stacked td::before{{content:attr(data-label) ": ";color:var(--soft);font-weight:400}}

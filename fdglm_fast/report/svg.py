@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fdglm_fast.report.figures import SINGLE_LABEL, Figure, Line, Panel
-from fdglm_fast.report.geometry import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Sheet, x_of, y_of
+from fdglm_fast.report.geometry import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Sheet, end_labels, x_of, y_of
 from fdglm_fast.report.palette import FAINT, INK, LIGHT, PAPER
 
 FONT = "system-ui, 'Helvetica Neue', Arial, sans-serif"
@@ -18,6 +18,7 @@ Array = npt.NDArray[np.float64]
 _FILE_STYLE = "".join(
     [
         f"text{{fill:{INK};font:11px {FONT}}}.title{{font-weight:600;font-size:12.5px}}.end{{text-anchor:end}}",
+        "text.m{font-size:9.5px}",
         f".mid{{text-anchor:middle}}.grid{{stroke:{FAINT};stroke-width:1}}.axis{{stroke:{INK};stroke-width:1;fill:none}}",
         ".line{fill:none;stroke-width:1.7;stroke-linejoin:round}.band{stroke:none;fill-opacity:.18}",
         f".single{{stroke:{INK};stroke-dasharray:5 3}}",
@@ -61,6 +62,8 @@ def _panel(panel: Panel) -> str:
         )
     ordered = sorted(panel.lines, key=lambda line: line.level is None)  # the single agent on top
     parts += [_band(panel, line) for line in ordered] + [_line(panel, line) for line in ordered]
+    for y, text, level in end_labels(panel):
+        parts.append(f'<text class="m f{level}" x="{WIDTH - RIGHT + 4}" y="{y + 3.2:.1f}">{escape(text)}</text>')
     return "".join(parts)
 
 

@@ -73,7 +73,8 @@ class Table:
             body.append(f"<tr>{cells}{picture}</tr>")
         head += "<th></th>" if self.pictures else ""
         note = f'<p class="note">{escape(self.note)}</p>' if self.note else ""
-        box = f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(self.title, quote=True)}">'
+        frame = "scroll whole" if self.stacked else "scroll"
+        box = f'<div class="{frame}" tabindex="0" role="region" aria-label="{escape(self.title, quote=True)}">'
         table = f"<table{_class('stacked' if self.stacked else '')}><thead><tr>{head}</tr></thead>"
         return f"{note}{box}{table}<tbody>{''.join(body)}</tbody></table></div>"
 
