@@ -56,7 +56,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Hashes]:
         state = engines[-1].state
         assert engines[-1].iteration == ITERATIONS
         assert (result.threads, result.schedule) == (options["threads"], options["schedule"])
-        assert np.abs(result.theta_last).max() > 0 and np.isfinite(result.theta_last).all()
+        assert np.abs(result.theta_average).max() > 0 and np.isfinite(result.theta_last).all()
         return Hashes(*(sha256(a) for a in (result.theta_average, result.theta_last, state.lam, state.v)))
 
     return hashes

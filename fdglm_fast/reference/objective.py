@@ -78,8 +78,12 @@ class Objective:
         return most, [self.gradient(lam) for lam in slopes]
 
     def size(self, value: float) -> float:
-        """What errors of the objective are relative to: max(|L|, L_0 - L)."""
-        return max(abs(value), self.nearest[2] - value, float(np.finfo(np.float64).tiny))
+        """What errors of the objective are relative to: max(|L|, L_0 - L).
+
+        For a box without 0, L_0 is the larger of the loss at 0 and of L at `nearest`.
+        """
+        first = max(self.nearest[2], self.mean_loss(np.zeros(self.design.n)))
+        return max(abs(value), first - value, float(np.finfo(np.float64).tiny))
 
 
 def plain(penalty: Penalty) -> Penalty:
