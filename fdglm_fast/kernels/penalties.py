@@ -27,7 +27,7 @@ ABSOLUTE_SLACK = 1e-12
 def soft_threshold(x: float, threshold: float) -> float:
     """sign(x) max(|x| - threshold, 0): three operations (subtract, compare, restore the sign)."""
     excess = abs(x) - threshold
-    size = excess if excess > 0.0 else 0.0
+    size = 0.0 if excess <= 0.0 else excess  # this way round a NaN is not lost
     return size if x > 0.0 else -size
 
 
