@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fdglm_cli.options import model_options
+from fdglm_cli.options import method_option, model_options
 
 if TYPE_CHECKING:
     from fdglm_fast.cost.setting import Setting
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 @click.option("--weights", default="unit", show_default=True, metavar="RULE", help="unit, metropolis, or file.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of random graphs.")
 @model_options
+@method_option
 @click.option("--x", "x", default="X", show_default=True, metavar="NAME", help="Dataset of the design.")
 @click.option("--dtype", type=click.Choice(["f32", "f64"]), help="Arithmetic.  [default: of the file, else f64]")
 @click.option("--network", metavar="PRESET", help="one-machine, data-centre, internet, sensor-network.  [default: all]")
@@ -72,7 +73,11 @@ def command(**given: Any) -> None:
 
 
 def _check_usage(given: dict[str, Any]) -> None:
-    from fdglm_fast.errors import UsageError
+    from fdglm_fast.errors import UsageError, unknown_name
+    from fdglm_fast.options import METHODS
+
+    if given["method"] not in METHODS:
+        raise unknown_name("method", given["method"], METHODS)
 
     sizes = [given[name] is not None for name in ("samples", "features")]
     if given["data"] is not None and any(sizes):
@@ -109,6 +114,8 @@ def _links(given: dict[str, Any]) -> dict[str, Link]:
 
 
 def _setting(given: dict[str, Any]) -> Setting:
+    from dataclasses import replace
+
     from fdglm_fast.cost.setting import from_file, from_sizes
     from fdglm_fast.losses import parse_loss
     from fdglm_fast.network import build_network
@@ -117,8 +124,10 @@ def _setting(given: dict[str, Any]) -> Setting:
     model = parse_loss(given["loss"]), parse_penalty(given["penalty"], given["reg"])
     network = build_network(given["graph"], given["agents"], given["seed"], given["weights"])
     if given["data"] is None:
-        return from_sizes(given["samples"], given["features"], network, *model, given["dtype"])
-    return from_file(given["data"], given["x"], network, *model, given["dtype"])
+        found = from_sizes(given["samples"], given["features"], network, *model, given["dtype"])
+    else:
+        found = from_file(given["data"], given["x"], network, *model, given["dtype"])
+    return replace(found, method=given["method"])
 
 
 def _report(given: dict[str, Any], links: dict[str, Link]) -> dict[str, Any]:

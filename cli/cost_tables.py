@@ -101,6 +101,16 @@ def _agent(one: dict[str, Any]) -> list[str]:
     return [str(one["index"] + 1), str(one["d_j"]), str(one["degree"]), *(_whole(total[key]) for key in COLUMNS)]
 
 
+def _fast_rows(fast: dict[str, float] | None) -> list[list[str]]:
+    if fast is None:
+        return []
+    besides = f"{fast['look']:,.1f} for a look at the residual, {fast['restart']:,.1f} for a restart"
+    return [
+        ["fast, per agent", f"{fast['per_agent']:,.1f} operations; besides {besides}"],
+        ["normalised cost", f"{fast['normalized']:.6f} of a single agent's iteration (paper's method)"],
+    ]
+
+
 def _facts(printer: _Printer, report: dict[str, Any]) -> None:
     from fdglm_fast.memory import human_size
 
@@ -112,6 +122,7 @@ def _facts(printer: _Printer, report: dict[str, Any]) -> None:
         ["paper, per agent", f"{paper['per_agent']:,.1f} operations (with d/m and the largest degree)"],
         ["one agent alone", f"{paper['single_agent']:,.0f} operations"],
         ["normalised cost", f"{paper['normalized']:.6f} of a single agent's iteration"],
+        *_fast_rows(paper.get("fast")),
         ["sent by an agent", f"{_range(agent['messages'], str)} messages, {_range(agent['bytes'], human_size)}"],
         ["over an edge", f"{edge['messages']} messages, {human_size(edge['bytes'])}"],
         ["sent in total", f"{total['messages']:,} messages, {human_size(total['bytes'])}"],

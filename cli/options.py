@@ -46,6 +46,11 @@ def parse_tags(pairs: tuple[str, ...]) -> dict[str, str]:
     return dict(pair.split("=", 1) for pair in pairs)
 
 
+def tolerance_asked(given: dict[str, Any]) -> bool:
+    """Whether a run is to reach a tolerance: the fast method always is."""
+    return given["tol"] is not None or given["method"] == "fast"
+
+
 data_options = together(
     click.option("--x", "x", default="X", show_default=True, metavar="NAME", help="Dataset of the design."),
     click.option("--y", "y", default="y", show_default=True, metavar="NAME", help="Dataset of the response."),
@@ -88,6 +93,13 @@ model_options = together(
         help="none, l1, l2, elastic-net:RATIO, group-l2, nonneg, box:LO:HI.",
     ),
     click.option("--reg", type=float, default=0.0, show_default=True, help="Weight of the penalty."),
+)
+
+method_option = click.option(
+    "--method",
+    default="paper",
+    show_default=True,
+    help="paper: its iteration, with its theorem. fast: restarted Halpern iteration, to a tolerance.",
 )
 
 step_options = together(

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fdglm_cli.options import tolerance_asked
+
 if TYPE_CHECKING:
     from fdglm_fast.job import Job
     from fdglm_fast.options import Options
@@ -52,4 +54,4 @@ def _show(run: dict[str, Any], given: dict[str, Any]) -> None:
         print_summary(run)
     if not given["quiet"]:
         say(f"'{printable(given['out'])}' is there already; nothing was run")
-    raise click.exceptions.Exit(exit_code(StopReason(run["stop_reason"]), given["tol"] is not None))
+    raise click.exceptions.Exit(exit_code(StopReason(run["stop_reason"]), tolerance_asked(given)))

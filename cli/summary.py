@@ -41,9 +41,8 @@ def _rows(report: dict[str, Any]) -> list[tuple[str, str]]:
         spectrum = f"||L|| {graph['laplacian_norm']:.6g}, spectral gap {graph['spectral_gap']:.6g}"
         again = f", drawn again {_many(graph['attempt'], 'time')}" if graph["attempt"] else ""
         rows.append(("agents", f"{report['agents']} on {_safe(graph['spec'])}{again}: {shape}, {spectrum}"))
-    rows.append(("steps", f"{steps['rule']}: sigma {steps['sigma']:.6g}, tau {steps['tau']:.6g}"))
-    radius = f"R {steps['R']:.6g} ({steps['sources'].get('R')})"
-    rows.append(("", f"chi {steps['chi']:.6g}, {radius}"))
+    rows += _steps(report["method"], steps)
+    rows.append(("method", _method(report)))
     rows.append(("ended", _ENDS[report["stop_reason"]].format(_many(report["iterations"], "iteration"))))
     rows += _measurements(report)
     rows.append(
@@ -57,9 +56,30 @@ def _rows(report: dict[str, Any]) -> list[tuple[str, str]]:
     return [*rows, ("", ", ".join(f"{name} {times[name]:.2g} s" for name in parts))]
 
 
+def _method(report: dict[str, Any]) -> str:
+    cost = report["cost"]
+    sent = f"{_many(cost['exchanges'], 'exchange')} of vectors, {cost['bytes_total'] / 1e9:.4g} GB sent"
+    besides = f", {_many(cost['restarts'], 'restart')}" if report["method"] == "fast" else ""
+    return f"{report['method']}{besides}" + (f", {sent}" if report["agents"] > 1 else "")
+
+
+def _steps(method: str, steps: dict[str, Any]) -> list[tuple[str, str]]:
+    if method == "fast":
+        sigma = f"sigma {steps['sigma']['least']:.6g} to {steps['sigma']['largest']:.6g}"
+        taus = f"tau {steps['tau_theta']:.6g} for theta, {steps['tau_v']:.6g} for v"
+        return [("steps", f"of the agents' own data, weight {steps['weight']:.6g}: {sigma}"), ("", taus)]
+    radius = f"R {steps['R']:.6g} ({steps['sources'].get('R')})"
+    return [
+        ("steps", f"{steps['rule']}: sigma {steps['sigma']:.6g}, tau {steps['tau']:.6g}"),
+        ("", f"chi {steps['chi']:.6g}, {radius}"),
+    ]
+
+
 def _measurements(report: dict[str, Any]) -> list[tuple[str, str]]:
     def pair(name: str) -> str:
         found = report[name]
+        if report["method"] == "fast":
+            return _number(found["last"])
         return f"average {_number(found['average'])}, last {_number(found['last'])}"
 
     best = report["objective"]["reference"]
@@ -69,7 +89,7 @@ def _measurements(report: dict[str, Any]) -> list[tuple[str, str]]:
     rows.append(("residual", pair("residual")))
     if report["duality_gap"]["average"] is not None:
         rows.append(("duality gap", pair("duality_gap")))
-    if report["better"] is not None:
+    if report["better"] is not None and report["method"] == "paper":
         better = {"average": "the average", "last": "the last iterate"}[report["better"]]
         rows.append(("better", f"{better} has the smaller objective"))
     if report["bound"] is not None:

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 
 from fdglm_fast import __version__
-from fdglm_fast.engine import KEPT
 from fdglm_fast.errors import DataError
 from fdglm_fast.files import atomic_hdf5, printable
 from fdglm_fast.network import Network
@@ -29,7 +29,7 @@ SHARE = 0.03  # of a run's time that writing may take
 MOST_TEXT = 64 << 20
 
 
-def identity(problem: Problem, network: Network, sigma: float, tau: float) -> dict[str, Any]:
+def identity(problem: Problem, network: Network, method: str, steps: dict[str, float]) -> dict[str, Any]:
     """What a checkpoint belongs to; two runs with the same identity have the same iterates."""
     return {
         "version": __version__,
@@ -40,8 +40,8 @@ def identity(problem: Problem, network: Network, sigma: float, tau: float) -> di
         "penalty": problem.penalty.spec,
         "reg": problem.penalty.reg,
         "type": problem.dtype.name,
-        "sigma": sigma,
-        "tau": tau,
+        "method": method,
+        **steps,
     }
 
 
@@ -108,15 +108,14 @@ def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> No
     }
     with atomic_hdf5(path, force=True) as file:
         file.attrs["format"] = FORMAT
-        for name in KEPT:
-            array = checkpoint.arrays[name]
+        for name, array in checkpoint.arrays.items():
             checked = {"fletcher32": True} if array.size else {}
             file.create_dataset(name, data=array, **checked)
         file.create_dataset("about", data=json.dumps(about), dtype=h5py.string_dtype())
 
 
-def read_checkpoint(path: str) -> Checkpoint:
-    """A checkpoint that `write_checkpoint` wrote; DataError where it is something else, or damaged."""
+def read_checkpoint(path: str, names: Iterable[str]) -> Checkpoint:
+    """A checkpoint that `write_checkpoint` wrote, with these arrays; DataError where it is something else."""
     from fdglm_fast import hdf5_guard as guard
 
     size = guard.check_file(path).st_size
@@ -125,7 +124,7 @@ def read_checkpoint(path: str) -> Checkpoint:
         if file.attrs.get("format") != FORMAT:
             raise DataError(f"'{printable(path)}' is not a checkpoint of `fdglm solve`.")
         found = {}
-        for name in (*KEPT, "about"):
+        for name in (*names, "about"):
             dataset = guard.find(file["/"], name)
             if dataset is None:
                 raise DataError(f"{what} has no '{name}'.")
@@ -134,7 +133,7 @@ def read_checkpoint(path: str) -> Checkpoint:
             found[name] = dataset
         if found["about"].shape != () or size > 1 << 50:
             raise DataError(f"{what} has no description of its run.")
-        arrays = {name: found[name][...] for name in KEPT}
+        arrays = {name: found[name][...] for name in names}
         text = found["about"].asstr()[()]
     try:
         about = json.loads(text)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
+from fdglm_fast.cost.run import Effort
 from fdglm_fast.errors import unknown_name
 from fdglm_fast.kernels.arrays import State, Steps, aligned_zeros, group_count, most_threads
 from fdglm_fast.kernels.tally import PHASES
@@ -12,11 +15,10 @@ from fdglm_fast.neighbours import plan_neighbours
 from fdglm_fast.network import Network
 from fdglm_fast.options import SCHEDULES, check_threads
 from fdglm_fast.problem import Problem
-from fdglm_fast.steps import StepSizes
 
 SCRATCH_BYTES = 4 << 20  # what the agents schedule may use for u: more tiles at a time, but still in cache
 BYTES_A_THREAD = 1 << 20  # of an iteration: below it a second thread is not worth waking
-KEPT = ("theta", "theta_sum", "g", "v", "lam", "lam_sum")  # of the state; the rest is scratch
+KEPT = ("theta", "theta_out", "g", "v", "lam", "lam_out")  # of the state; the rest is scratch
 Array = npt.NDArray[np.float64]
 
 
@@ -56,13 +58,16 @@ def planned_schedule(problem: Problem, schedule: str, threads: int | None) -> st
 
 
 class Engine:
-    """All agents' state after `iteration` iterations; theta in agent order."""
+    """All agents' state after `iteration` iterations of the paper's method; theta in agent order."""
+
+    kept: tuple[str, ...] = KEPT
+    anchored = False  # whether the state has an anchor (see `fdglm_fast.halpern`)
 
     def __init__(
         self,
         problem: Problem,
         network: Network,
-        steps: StepSizes,
+        steps: Any,
         *,
         schedule: str = "auto",
         threads: int = 1,
@@ -71,21 +76,23 @@ class Engine:
         from fdglm_fast.kernels.iterate import iterate_agents, iterate_tiles
 
         self.problem, self.iteration, self.threads = problem, 0, threads
+        self.step_sizes, self.chi = steps, steps.chi
         tiles, d = problem.tiles.X.shape[0], problem.d
         groups = group_count(tiles)
         self.schedule = choose_schedule(schedule, problem.agents, groups, threads)
         self._kernel = iterate_tiles if self.schedule == "tiles" else iterate_agents
         self._plan = plan_neighbours(network, problem.dtype)
         self._model = problem.model()
-        scalar = problem.dtype.type
-        t = steps.tau / problem.n
-        self._steps = Steps(
-            steps.tau,
-            scalar(t * self._plan.scale**2),
-            np.full(problem.agents, steps.sigma / problem.n, problem.dtype),
-        )
+        self._steps = self._kernel_steps(steps)
         counted = np.zeros((most_threads(), len(PHASES), problem.agents), np.int64) if tally else None
         self.state = self._allocate(tiles, d, groups)._replace(tally=counted)
+
+    def _kernel_steps(self, steps: Any) -> Steps:
+        """The steps as the kernels take them."""
+        problem = self.problem
+        t = steps.tau / problem.n * self._plan.scale**2
+        sigma = np.full(problem.agents, steps.sigma / problem.n, problem.dtype)
+        return Steps(steps.tau, problem.dtype.type(t), sigma, np.zeros(0, problem.dtype), np.zeros(0, np.bool_))
 
     def _allocate(self, tiles: int, d: int, groups: int) -> State:
         problem, dtype = self.problem, self.problem.dtype
@@ -95,31 +102,40 @@ class Engine:
         slots = most
         if self.schedule == "agents":
             row = B * dtype.itemsize * (m + sums)
-            slots = min(tiles, max(1, SCRATCH_BYTES // row))
+            slots = max(most, min(tiles, SCRATCH_BYTES // row))
         several = m if m > 1 else 0
+        anchors = int(self.anchored)
         return State(
             theta=np.zeros(d),
-            theta_sum=np.zeros(d),
+            theta_out=np.zeros(d),
             g=np.zeros(d),
             v=aligned_zeros((tiles, several, B), dtype),
             lam=aligned_zeros((tiles, m, B), dtype),
-            lam_sum=aligned_zeros((tiles, B), np.float64),
+            lam_out=aligned_zeros((tiles, B), np.float64),
+            theta_anchor=np.zeros(d * anchors),
+            u_anchor=aligned_zeros((tiles, several * anchors, B), dtype),
+            lam_anchor=aligned_zeros((tiles, m * anchors, B), dtype),
             w=aligned_zeros((d,), dtype),
             partial=aligned_zeros((groups, d), np.float64),
             u=aligned_zeros((slots, several, B), dtype),
             pool=aligned_zeros((slots, sums, B), dtype),
             line=aligned_zeros((most, 1, B), dtype),
+            image=aligned_zeros((slots, several * anchors, B), dtype),
+            moves=np.zeros((groups, m * anchors, 3)),
         )
 
     def advance(self, count: int) -> None:
         """`count` iterations of all agents."""
+        self._iterate(count, self._steps)
+
+    def _iterate(self, count: int, steps: Steps) -> None:
         self._kernel(
             count,
             self.problem.tiles,
             self.problem.partition.offsets,
             self._plan.near,
             self._model,
-            self._steps,
+            steps,
             self.state,
         )
         self.iteration += count
@@ -132,21 +148,26 @@ class Engine:
     @property
     def average(self) -> Array:
         """The ergodic average (theta_1 + ... + theta_t)/t."""
-        return np.asarray(self.state.theta_sum / max(self.iteration, 1))
+        return np.asarray(self.state.theta_out / max(self.iteration, 1))
 
     def duals(self) -> list[Array]:
         """Agent 1's lambda: its average and its last value, in tiles."""
-        return [self.state.lam_sum / max(self.iteration, 1), self.state.lam[:, 0].astype(np.float64)]
+        return [self.state.lam_out / max(self.iteration, 1), self.state.lam[:, 0].astype(np.float64)]
 
     def snapshot(self) -> dict[str, npt.NDArray[np.generic]]:
         """The arrays that the next iteration depends on; not copies."""
-        return {name: getattr(self.state, name) for name in KEPT}
+        return {name: getattr(self.state, name) for name in self.kept}
 
     def restore(self, iteration: int, arrays: dict[str, npt.NDArray[np.generic]]) -> None:
         """Go on from a snapshot of the same problem."""
-        for name in KEPT:
+        for name in self.kept:
             getattr(self.state, name)[...] = arrays[name]
         self.iteration = iteration
+
+    @property
+    def effort(self) -> Effort:
+        """What has been done so far, for the cost model."""
+        return Effort(self.iteration)
 
     def executed(self) -> dict[str, npt.NDArray[np.int64]]:
         """Operations so far, by phase and agent, of an engine made with `tally`."""
@@ -155,4 +176,4 @@ class Engine:
 
     def is_finite(self) -> bool:
         """Whether the iterates are numbers. A lambda that is not spoils theta in the next iteration."""
-        return bool(np.isfinite(self.state.theta_sum.sum()) and np.isfinite(self.state.g.sum()))
+        return bool(np.isfinite(self.state.theta_out.sum()) and np.isfinite(self.state.g.sum()))

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fdglm_fast.checkpoint import Checkpoint, Keeper, read_checkpoint
-from fdglm_fast.cost.run import RunCost
+from fdglm_fast.cost.run import Effort, RunCost
 from fdglm_fast.engine import Engine
 from fdglm_fast.errors import UsageError
 from fdglm_fast.evaluate import Evaluator, Point
@@ -35,6 +35,7 @@ class _Seen:
     average: Array
     last: Array
     duals: list[Array] | None
+    effort: Effort
 
 
 class Run:
@@ -54,6 +55,7 @@ class Run:
         self.reference, self.promise, self.cost, self.started = reference, promise, cost, started
         self.trace: list[Record] = []
         self.seconds = 0.0
+        self._tolerance = options.tolerance
         self._keeper: Keeper | None = None
         self.at_zero = evaluator.objective_at_zero()
         self._points = record_points(options.record, options.iterations)
@@ -66,8 +68,9 @@ class Run:
             self._keeper = Keeper(self.options.checkpoint, self.options.checkpoint_every)
         if path is None:
             return
-        found = read_checkpoint(path)
-        found.check(belongs, {name: array.shape for name, array in self.engine.snapshot().items()}, path)
+        mine = self.engine.snapshot()
+        found = read_checkpoint(path, mine)
+        found.check(belongs, {name: array.shape for name, array in mine.items()}, path)
         if found.iteration > self.options.iterations:
             raise UsageError(
                 f"checkpoint '{printable(path)}' is at iteration {found.iteration}, beyond --iterations "
@@ -90,7 +93,7 @@ class Run:
     def _look(self) -> _Seen:
         engine = self.engine
         duals = None if engine.problem.loss.smooth else engine.duals()
-        return _Seen(engine.iteration, engine.average, engine.last, duals)
+        return _Seen(engine.iteration, engine.average, engine.last, duals, engine.effort)
 
     def loop(self) -> StopReason:
         """Run until there is a reason to stop, and see to it that the trace ends with the state that is reported."""
@@ -114,9 +117,9 @@ class Run:
             now = self.engine.iteration
             point = None
             due = self._is_due(now)
-            if due or (self.options.tol is not None and now % CHECK_EVERY == 0):
+            if due or (self._tolerance is not None and now % CHECK_EVERY == 0):
                 point = self._measure(record=due)
-                if self.options.tol is not None and point.residual <= self.options.tol:
+                if self._tolerance is not None and point.residual <= self._tolerance:
                     return self._end(StopReason.TOLERANCE)
             if self.options.progress:
                 self.options.progress(now, point)
@@ -154,7 +157,7 @@ class Run:
         """The iteration to stop at next: a record, a check, or as far as the clock allows."""
         now = self.engine.iteration
         ahead = [now + FINITE_EVERY, self._points[bisect_right(self._points, now)]]
-        if self.options.tol is not None:
+        if self._tolerance is not None:
             ahead.append(now - now % CHECK_EVERY + CHECK_EVERY)
         watched = self._keeper or self.options.progress or self.options.interrupted
         if watched or self.options.time_limit is not None:
@@ -169,12 +172,19 @@ class Run:
 
     def _measure(self, record: bool) -> Point:
         """Measure the average and the last iterate; the one with the smaller residual is returned."""
-        seen = self.good
-        average, last = self.evaluator.measure([seen.average, seen.last], seen.duals)
+        average, last = self._points_at(self.good)
         if record:
             self.trace.append(self._record(average, last))
-            self._recorded = seen if self._is_sound() else self._recorded
+            self._recorded = self.good if self._is_sound() else self._recorded
         return average if average.residual <= last.residual else last
+
+    def _points_at(self, seen: _Seen) -> tuple[Point, Point]:
+        """The average and the last iterate, measured; the fast method has only one of them."""
+        if self.engine.anchored:
+            last = self.evaluator.measure([seen.last], seen.duals and seen.duals[:1])[0]
+            return last, last
+        average, last = self.evaluator.measure([seen.average, seen.last], seen.duals)
+        return average, last
 
     def _record(self, average: Point, last: Point) -> Record:
         best = self.reference.objective if self.reference else None
@@ -196,6 +206,6 @@ class Run:
             gap_last=last.gap,
             bound=None if best is None else self.promise.gap(self.good.iteration, best),
             seconds=self.seconds,
-            ops_per_agent=self.good.iteration * self.cost.normalized,
-            bytes_sent=self.good.iteration * self.cost.bytes,
+            ops_per_agent=self.cost.normalized_ops(self.good.effort),
+            bytes_sent=self.cost.bytes_sent(self.good.effort),
         )

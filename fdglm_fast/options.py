@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 RULES = ("theorem", "tight")
 SCHEDULES = ("auto", "agents", "tiles")
+METHODS = ("paper", "fast")
+FAST_TOLERANCE = 1e-6  # of the fast method, unless another is asked for
 
 
 @dataclass(frozen=True)
@@ -41,15 +43,25 @@ class Given:
         if (self.sigma is None) != (self.tau is None):
             raise UsageError("sigma and tau must be given together.")
 
+    def check_unused(self) -> None:
+        """The fast method finds its steps from the agents' own data."""
+        used = [name for name in ("sigma", "tau", "D", "delta", "R") if getattr(self, name) is not None]
+        if used or self.rule != RULES[0] or self.force:
+            what = used[0] if used else "a rule for the steps"
+            raise UsageError(f"{what} belongs to --method paper; the fast method finds its own steps.")
+
 
 @dataclass(frozen=True)
 class Options:
     """How to run. `interrupted` is asked between calls of the kernels; `progress` is told how far it is.
 
+    `method` is the paper's or the fast one (`fdglm_fast.halpern`), which has a tolerance unless told otherwise.
+
     `checkpoint` is a file that the whole state is written to every `checkpoint_every` seconds and at the end;
     `resume` is such a file, to go on from.
     """
 
+    method: str = "paper"
     iterations: int = 5000
     tol: float | None = None
     time_limit: float | None = None
@@ -63,7 +75,16 @@ class Options:
     progress: Callable[[int, Point | None], None] | None = None
     interrupted: Callable[[], bool] | None = None
 
+    @property
+    def tolerance(self) -> float | None:
+        """The optimality residual to stop at, if there is one."""
+        return FAST_TOLERANCE if self.tol is None and self.method == "fast" else self.tol
+
     def check(self) -> None:
+        if self.method not in METHODS:
+            raise unknown_name("method", self.method, METHODS)
+        if self.method == "fast":
+            self.steps.check_unused()
         if self.iterations < 1:
             raise UsageError(f"the number of iterations must be at least 1, not {self.iterations}.")
         if self.tol is not None and not self.tol > 0.0:

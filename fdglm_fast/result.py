@@ -36,7 +36,6 @@ def as_json(outcome: Outcome, tags: dict[str, str] | None = None, command: str |
     job, problem, network, result = outcome.job, outcome.problem, outcome.network, outcome.result
     end = result.trace[-1] if result.trace else None
     single = job.agents == 1
-    steps = result.steps
     seconds = outcome.seconds
     return clean(
         {
@@ -61,18 +60,8 @@ def as_json(outcome: Outcome, tags: dict[str, str] | None = None, command: str |
             "loss": problem.loss.spec,
             "penalty": problem.penalty.spec,
             "reg": problem.penalty.reg,
-            "method": "paper",
-            "steps": {
-                "rule": steps.rule,
-                "sigma": steps.sigma,
-                "tau": steps.tau,
-                "rho": steps.rho,
-                "chi": steps.chi,
-                "D": steps.D,
-                "delta": steps.delta,
-                "R": steps.R,
-                "sources": steps.sources,
-            },
+            "method": result.method,
+            "steps": result.steps.as_json(),
             "iterations": result.iterations,
             "stop_reason": result.stop_reason.value,
             "objective": {
@@ -97,7 +86,7 @@ def as_json(outcome: Outcome, tags: dict[str, str] | None = None, command: str |
             "bound": end.bound if end else None,
             "bound_why_not": result.certificate.why_not or _too_early(outcome),
             "trace": [record.as_json() for record in result.trace],
-            "cost": result.cost.as_json(result.iterations),
+            "cost": result.cost.as_json(result.iterations, result.effort),
             "compressed": problem.compressed,
             "schedule": result.schedule,
             TIMES: {

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -38,6 +39,14 @@ class StepSizes:
     R: float
     kappa: float
     sources: dict[str, str] = field(default_factory=dict)
+
+    def identity(self) -> dict[str, float]:
+        """What the iterates depend on."""
+        return {"sigma": self.sigma, "tau": self.tau}
+
+    def as_json(self) -> dict[str, Any]:
+        names = ("rule", "sigma", "tau", "rho", "chi", "D", "delta", "R", "sources")
+        return {name: getattr(self, name) for name in names}
 
 
 def choose_steps(problem: Problem, network: Network, given: Given, reference_norm: float | None) -> StepSizes:

@@ -56,7 +56,7 @@ def assert_same_iterates(data: Data, network: Network, variant: Variant) -> None
     assert rival.lam.dtype == rival.v.dtype == data.X.dtype
     pairs = [
         (rival.theta, state.theta),
-        (rival.theta_sum, state.theta_sum),
+        (rival.theta_sum, state.theta_out),
         (rival.lam, untiled(state.lam, N)),
         (rival.v, untiled(state.v, N)),
     ]

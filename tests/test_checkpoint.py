@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from fdglm_fast.checkpoint import Checkpoint, Keeper, read_checkpoint
+from fdglm_fast.engine import KEPT
 from fdglm_fast.errors import DataError, UsageError
 from fdglm_fast.intervals import parse_interval
 from fdglm_fast.network import Network, build_network
@@ -72,7 +73,7 @@ def test_damaged_checkpoint_is_a_sentence(tmp_path: Path) -> None:
     run(case, network, 20, checkpoint=str(path))
     path.write_bytes(path.read_bytes()[:-3000])
     with pytest.raises(DataError):
-        read_checkpoint(str(path))
+        read_checkpoint(str(path), KEPT)
 
 
 def test_slow_writing_stretches_the_interval(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,19 +53,19 @@ def count_and_fit(setting: Setting) -> tuple[Fit, Instance, Count]:
 
 def small_instance(setting: Setting) -> Instance:
     """The setting's own network and columns with two samples; a ring with chords where that would take too long."""
-    loss, penalty = setting.loss.spec, setting.penalty.spec
+    what: Any = {"loss": setting.loss.spec, "penalty": setting.penalty.spec, "method": setting.method}
     sizes, edges = setting.sizes, setting.network.edges
     if ROWS * (4 * setting.d + 8 * len(edges) + 7 * setting.agents) <= MOST:
         weights = tuple(float(w) for w in setting.network.weights) if setting.weighted else ()
         pairs = tuple((int(i), int(j)) for i, j in edges)
-        return Instance(ROWS, tuple(int(d) for d in sizes), pairs, weights, loss, penalty)
+        return Instance(ROWS, tuple(int(d) for d in sizes), pairs, weights, **what)
     if setting.single:
-        return Instance(ROWS, (10_000,), loss=loss, penalty=penalty)
+        return Instance(ROWS, (10_000,), **what)
     pairs = tuple(
         sorted({(min(j, k), max(j, k)) for j in range(12) for k in ((j + 1) % 12, (j * j + 5) % 12) if j != k})
     )
     weights = tuple(1.0 + 0.1 * e for e in range(len(pairs))) if setting.weighted else ()
-    return Instance(ROWS, tuple(1 + j % 5 for j in range(12)), pairs, weights, loss, penalty)
+    return Instance(ROWS, tuple(1 + j % 5 for j in range(12)), pairs, weights, **what)
 
 
 def check(setting: Setting, fit: Fit, found: Figures, instance: Instance, counted: Count) -> Verdict:
@@ -85,7 +85,12 @@ def check(setting: Setting, fit: Fit, found: Figures, instance: Instance, counte
 
 def _outright(setting: Setting, instance: Instance, counted: Count, differences: list[str]) -> None:
     name = setting.penalty.name
-    flags = {"prox": name != "none", "weighted": bool(instance.weights), "single": instance.agents == 1}
+    flags: Any = {
+        "method": setting.method,
+        "prox": name != "none",
+        "weighted": bool(instance.weights),
+        "single": instance.agents == 1,
+    }
     agents = zip(instance.sizes, instance.degrees(), strict=True)
     model = [phase_model(instance.n, d, degree, penalty=name, **flags) for d, degree in agents]
     for phase in PAPER:

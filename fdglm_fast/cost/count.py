@@ -104,20 +104,25 @@ def state(instance: Instance, make: Maker, owner: npt.NDArray[np.int64], sums: i
     tiles, m, d = instance.tiles, instance.agents, len(owner)
     B = instance.n // tiles
     slots = tiles if instance.schedule == "agents" else 1
-    several = m if m > 1 else 0
+    several, anchors = m if m > 1 else 0, int(instance.method == "fast")
     agents = np.arange(m)[:, None]
     return State(
         theta=make.variables((d,), owner),
-        theta_sum=make.variables((d,), owner),
+        theta_out=make.variables((d,), owner),
         g=make.variables((d,), owner),
         v=make.variables((tiles, several, B), agents[:several]),
         lam=make.variables((tiles, m, B), agents),
-        lam_sum=make.variables((tiles, B), 0),
+        lam_out=make.variables((tiles, B), 0),
+        theta_anchor=make.variables((d * anchors,), owner if anchors else ()),
+        u_anchor=make.variables((tiles, several * anchors, B), agents[: several * anchors]),
+        lam_anchor=make.variables((tiles, m * anchors, B), agents[: m * anchors]),
         w=np.empty(d, object),
         partial=np.empty((-(-tiles // instance.group), d), object),
         u=np.empty((slots, several, B), object),
         pool=np.empty((slots, sums, B), object),
         line=np.empty((1, 1, B), object),
+        image=np.empty((slots, 0, B), object),
+        moves=np.empty((0, m, 3), object),
     )
 
 
@@ -136,7 +141,9 @@ def count(instance: Instance, ledger: Ledger) -> None:
         instance.n,
         instance.group,
     )
-    steps = Steps(make.constant(0.3), make.constant(0.2), make.constants([0.1] * instance.agents))
+    tau, t, s = make.constant(0.3), make.constant(0.2), make.constants([0.1] * instance.agents)
+    turns = instance.iterations if instance.method == "fast" else 0
+    steps = Steps(tau, t, s, make.constants([0.25] * turns), np.ones(turns, np.bool_))
     now = state(instance, make, owner, len(near.part_start) - 1)
     kernel = iterate_agents if instance.schedule == "agents" else iterate_tiles
     kernel(instance.iterations, tiles, offsets, near, model(instance, make, owner), steps, now)

@@ -49,6 +49,8 @@ def executed(setting: Setting, notify: Callable[[str], None] | None = None) -> E
 def tally(setting: Setting, rows: int, notify: Callable[[str], None] | None = None) -> dict[str, npt.NDArray[np.int64]]:
     """Operations of one iteration with `rows` samples, as the kernels note them; X is zero, which does not matter."""
     from fdglm_fast.engine import Engine, set_threads
+    from fdglm_fast.halpern import FastEngine
+    from fdglm_fast.local_steps import LocalSteps
     from fdglm_fast.memory import require_memory
     from fdglm_fast.problem import Problem, empty_tiles
     from fdglm_fast.steps import StepSizes
@@ -60,8 +62,14 @@ def tally(setting: Setting, rows: int, notify: Callable[[str], None] | None = No
     tiles = empty_tiles(rows, setting.d, setting.dtype)
     groups = setting.groups
     problem = Problem.from_tiles(tiles, response, setting.partition, setting.loss, setting.penalty, groups=groups)
-    steps = StepSizes("given", 1.0, 1.0, 1.0, 1.0, 1.0, None, 1.0, 1.0)
-    engine = Engine(problem, setting.network, steps, schedule="tiles", tally=True)
+    engine: Engine
+    if setting.method == "fast":
+        local = LocalSteps(np.ones(setting.agents), np.ones(setting.agents), 1.0)
+        engine = FastEngine(problem, setting.network, local, schedule="tiles", tally=True)
+        engine.period.k = 1  # an iteration like most others: neither a look nor a restart
+    else:
+        steps = StepSizes("given", 1.0, 1.0, 1.0, 1.0, 1.0, None, 1.0, 1.0)
+        engine = Engine(problem, setting.network, steps, schedule="tiles", tally=True)
     _advance(engine, setting.dtype.name, notify)
     return engine.executed()
 

@@ -84,7 +84,7 @@ def _add(values: list[int | None]) -> int | None:
 
 def kind_of(setting: Setting) -> Kind:
     """What decides about the setting's polynomials."""
-    return Kind(setting.penalty.spec, setting.loss.spec, setting.weighted, setting.single)
+    return Kind(setting.penalty.spec, setting.loss.spec, setting.weighted, setting.single, setting.method)
 
 
 def model_figures(setting: Setting) -> dict[str, Agents]:
@@ -92,8 +92,8 @@ def model_figures(setting: Setting) -> dict[str, Agents]:
     name = setting.penalty.name
 
     def spent(d_j: int, degree: int) -> list[int]:
-        flags = {"prox": name != "none", "weighted": setting.weighted, "single": setting.single}
-        found = phase_model(setting.n, d_j, degree, penalty=name, **flags)
+        flags: Any = {"prox": name != "none", "weighted": setting.weighted, "single": setting.single}
+        found = phase_model(setting.n, d_j, degree, penalty=name, method=setting.method, **flags)
         return [found[phase] for phase in PAPER]
 
     table = each_agent(setting, spent)

@@ -22,12 +22,13 @@ FITTED = (*PAPER, "other")  # the same polynomial for every agent; `other` has t
 
 @dataclass(frozen=True)
 class Kind:
-    """What decides about the polynomial: the penalty, the loss of agent 1, weighted edges, a single agent."""
+    """What decides about the polynomial: penalty, loss of agent 1, weighted edges, a single agent, the method."""
 
     penalty: str = "l1"
     loss: str = "squared"
     weighted: bool = False
     single: bool = False
+    method: str = "paper"
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +92,7 @@ def _instance(
     kind: Kind, n: int, sizes: tuple[int, ...], edges: tuple[tuple[int, int], ...], tiles: int = 1, group: int = 1
 ) -> Instance:
     weights = tuple(1.0 + 0.5 * e for e in range(len(edges))) if kind.weighted else ()
-    return Instance(n, sizes, edges, weights, kind.loss, kind.penalty, tiles, group)
+    return Instance(n, sizes, edges, weights, kind.loss, kind.penalty, tiles, group, method=kind.method)
 
 
 def fit_kinds(kinds: Sequence[Kind], also: Sequence[Instance] = ()) -> tuple[list[Fit], list[Count]]:

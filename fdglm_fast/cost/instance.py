@@ -37,6 +37,7 @@ class Instance:
     schedule: str = "tiles"
     iterations: int = 1
     seed: int = 0
+    method: str = "paper"
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -8,9 +8,17 @@ the exponent). Agent j with d_j columns and deg_j neighbours then spends
     lambda   n (2 d_j + deg_j + 4) + d_j  u and w, sum over the neighbours, X_j w_j, a gradient step
     total    n (4 d_j + 2 deg_j + 7) + 5 d_j
 
-and 2 n more as agent 1 with squared loss. Weighted edges multiply each neighbour first, n deg_j more in v and in
-lambda. One agent has no v: n (4 d + 1) + 5 d. The counter of `count.py` is independent of this file; `fdglm cost
---check` compares the two.
+The fast method (`fdglm_fast.halpern`) adds up neighbours once, and goes to a point between the reflection of the map
+and an anchor, which costs 4 operations for each number of lambda and 3 for each of theta:
+
+    theta    2 n d_j + 7 d_j
+    v        4 n                          p + t lambda, and a part of the way back to zero
+    lambda   n (2 d_j + deg_j + 9) + d_j  2 p+ - p, u_0 less the Laplacian, X_j w_j, a gradient step, the anchor
+    total    n (4 d_j + deg_j + 13) + 8 d_j
+
+With either method it is 2 n more as agent 1 with squared loss. Weighted edges multiply each neighbour first, n deg_j
+more wherever neighbours are added up. One agent has no v: n (4 d + 1) + 5 d, or n (4 d + 5) + 8 d. The counter
+of `count.py` is independent of this file; `fdglm cost --check` compares the two.
 """
 
 from __future__ import annotations
@@ -29,8 +37,10 @@ SOFT_THRESHOLD = 3  # operations a coordinate: subtract, compare, restore the si
 # Operations a coordinate of the other proximal maps, where no branch cuts them short. The paper has none of these.
 PROX = {"none": 0, "l1": SOFT_THRESHOLD, "l2": 1, "elastic-net": 4, "group-l2": 3, "nonneg": 1, "box": 2}
 GROUP = 4  # group-l2, on top for each group: square root, comparison, division, subtraction
+ANCHOR = 3  # operations a number on the way back to the anchor: subtract, multiply, add
 SQUARED_DUAL = 2  # operations a sample of agent 1's dual step, (a - s y)/(1 + s): s y and 1 + s are formed once
 EXCHANGES = 2  # n-vectors that go over every edge, each way: lambda and u
+FAST_EXCHANGES = 1  # in the fast method: 2 p+ - p
 
 
 def paper_cost(n: int, d: int, m: int, max_degree: float) -> float:
@@ -44,6 +54,29 @@ def paper_cost(n: int, d: int, m: int, max_degree: float) -> float:
     return n * (4.0 * share + 2.0 * max_degree + 7.0) + 5.0 * share
 
 
+def fast_cost(n: int, d: int, m: int, max_degree: float) -> float:
+    """Operations of an agent in one iteration of the fast method: n(4 d/m + Delta + 13) + 8 d/m; one: n(4 d+5) + 8 d.
+
+    Looks at the residual and restarts come on top.
+    """
+    if m == 1:
+        return float(n * (4 * d + 5) + 8 * d)
+    share = d / m
+    return n * (4.0 * share + max_degree + 13.0) + 8.0 * share
+
+
+def look_cost(n: int, d: int, m: int, max_degree: float) -> float:
+    """Operations that a look at the residual adds: L lambda, two products with it, the norm of d lambda; theta's."""
+    around = max_degree + 5.0 if m > 1 else 0.0
+    return n * (around + 3.0) + 8.0 * d / m
+
+
+def restart_cost(n: int, d: int, m: int, max_degree: float) -> float:
+    """Operations of a restart: L p, its product with p, u_0 less it, the norm of d lambda and of d theta."""
+    around = max_degree + 4.0 if m > 1 else 0.0
+    return n * (around + 3.0) + 3.0 * d / m
+
+
 def normalized_cost(n: int, d: int, m: int, max_degree: float) -> float:
     """Width of one iteration on the paper's horizontal axis: the cost of an agent over that of a single agent."""
     return paper_cost(n, d, m, max_degree) / paper_cost(n, d, 1, 0)
@@ -55,7 +88,15 @@ def prox_model(penalty: str, d_j: int) -> int:
 
 
 def phase_model(
-    n: int, d_j: int, degree: int, *, prox: bool, weighted: bool, single: bool, penalty: str = "l1"
+    n: int,
+    d_j: int,
+    degree: int,
+    *,
+    prox: bool,
+    weighted: bool,
+    single: bool,
+    penalty: str = "l1",
+    method: str = "paper",
 ) -> dict[str, int]:
     """Operations of one agent in one iteration, by phase; agent 1's dual step is apart (`dual_model`).
 
@@ -63,10 +104,13 @@ def phase_model(
     the edges have different weights (a common weight is part of a step); `single` that there is one agent, without v.
     """
     n, d_j, degree = int(n), int(d_j), int(degree)
-    theta = 2 * n * d_j + d_j + (prox_model(penalty, d_j) if prox else 0)
+    fast = method == "fast"
+    theta = 2 * n * d_j + d_j + (prox_model(penalty, d_j) if prox else 0) + (ANCHOR * d_j if fast else 0)
     if single:
-        return {"theta": theta, "v": 0, "lambda": n * (2 * d_j + 1) + d_j}
+        return {"theta": theta, "v": 0, "lambda": n * (2 * d_j + 1) + d_j + ((ANCHOR + 1) * n if fast else 0)}
     products = n * degree if weighted else 0
+    if fast:
+        return {"theta": theta, "v": 4 * n, "lambda": n * (2 * d_j + degree + 6 + ANCHOR) + d_j + products}
     return {
         "theta": theta,
         "v": n * (degree + 3) + products,
@@ -93,17 +137,19 @@ def doublings(n: int, d_j: int, *, single: bool) -> dict[str, int]:
 class Messages:
     """What is sent in one iteration: each agent sends lambda_j and u_j to each of its neighbours.
 
-    Per agent `numbers[j]` = 2 deg_j n numbers in 2 deg_j messages; per edge 4 n numbers, 2 n each way.
+    Per agent `numbers[j]` = 2 deg_j n numbers in 2 deg_j messages; per edge 4 n numbers, 2 n each way. In the fast
+    method there is one exchange in the place of two.
     """
 
     n: int
     itemsize: int
     degrees: npt.NDArray[np.int64]
+    exchanges: int = EXCHANGES
 
     @property
     def count(self) -> npt.NDArray[np.int64]:
         """Messages that each agent sends."""
-        return EXCHANGES * self.degrees
+        return self.exchanges * self.degrees
 
     @property
     def numbers(self) -> npt.NDArray[np.int64]:
@@ -118,7 +164,7 @@ class Messages:
     @property
     def edge_numbers(self) -> int:
         """Numbers that cross one edge, both ways together."""
-        return 2 * EXCHANGES * self.n if self.degrees.size > 1 else 0
+        return 2 * self.exchanges * self.n if self.degrees.size > 1 else 0
 
     @property
     def edge_bytes(self) -> int:
@@ -138,6 +184,7 @@ class Messages:
         return int(self.bytes.sum())
 
 
-def messages(network: Network, n: int, itemsize: int) -> Messages:
+def messages(network: Network, n: int, itemsize: int, method: str = "paper") -> Messages:
     """The messages of one iteration on a network, for n samples stored in `itemsize` bytes each."""
-    return Messages(int(n), int(itemsize), np.asarray(network.degrees, dtype=np.int64))
+    exchanges = FAST_EXCHANGES if method == "fast" else EXCHANGES
+    return Messages(int(n), int(itemsize), np.asarray(network.degrees, dtype=np.int64), exchanges)

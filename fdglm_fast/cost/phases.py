@@ -28,11 +28,12 @@ class Routine(NamedTuple):
 ROUTINES = (
     Routine(iterate, "theta_update", "theta"),  # all agents' columns: a number knows its owner
     Routine(iterate, "sum_groups", "theta"),
-    Routine(iterate, "v_update", "v", argument=0),
+    Routine(iterate, "v_update", "v", argument=1),
     Routine(iterate, "shared_sum", "shared", first_agent=True),
     Routine(updates, "lambda_half", "lambda", argument=0),
     Routine(updates, "loss_step", "dual", first_agent=True),
-    Routine(updates, "add_dual", "average", first_agent=True),
+    Routine(updates, "settle", "lambda", argument=1),
+    Routine(updates, "report_dual", "average", first_agent=True),
     Routine(updates, "dot_columns", "theta", argument=6),
     Routine(updates, "prox_all", "prox"),
     Routine(updates, "add_theta", "average"),

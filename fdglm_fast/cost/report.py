@@ -13,7 +13,7 @@ from fdglm_fast.cost.check import check, count_and_fit
 from fdglm_fast.cost.executed import executed
 from fdglm_fast.cost.figures import Figures, figures
 from fdglm_fast.cost.fitting import Fit
-from fdglm_fast.cost.model import messages, normalized_cost, paper_cost
+from fdglm_fast.cost.model import fast_cost, look_cost, messages, normalized_cost, paper_cost, restart_cost
 from fdglm_fast.cost.setting import Setting
 from fdglm_fast.cost.storage import agent_memory
 from fdglm_fast.cost.timing import Link, iteration_seconds
@@ -55,6 +55,7 @@ def describe(setting: Setting) -> dict[str, Any]:
             "max_degree": network.max_degree,
             "different_weights": setting.weighted,
         },
+        "method": setting.method,
         "loss": setting.loss.spec,
         "penalty": setting.penalty.spec,
         "reg": setting.penalty.reg,
@@ -82,20 +83,26 @@ def _operations(setting: Setting, fit: Fit, found: Figures, padded: int | None, 
 
 
 def _paper(setting: Setting) -> dict[str, Any]:
+    """The paper's formula, and beside it that of the fast method where that is asked for."""
     sizes = setting.n, setting.d, setting.agents, setting.max_degree
-    return {
+    single = paper_cost(setting.n, setting.d, 1, 0)
+    found: dict[str, Any] = {
         "per_agent": paper_cost(*sizes),
-        "single_agent": paper_cost(setting.n, setting.d, 1, 0),
+        "single_agent": single,
         "normalized": normalized_cost(*sizes),
     }
+    if setting.method == "fast":
+        own = {"per_agent": fast_cost(*sizes), "look": look_cost(*sizes), "restart": restart_cost(*sizes)}
+        found["fast"] = {**own, "normalized": own["per_agent"] / single}
+    return found
 
 
 def _messages(setting: Setting) -> dict[str, Any]:
-    sent = messages(setting.network, setting.n, setting.dtype.itemsize)
+    sent = messages(setting.network, setting.n, setting.dtype.itemsize, setting.method)
     return {
         "per_agent": {"messages": _spread(sent.count), "numbers": _spread(sent.numbers), "bytes": _spread(sent.bytes)},
         "per_edge": {
-            "messages": 4 if sent.edge_numbers else 0,
+            "messages": 2 * sent.exchanges if sent.edge_numbers else 0,
             "numbers": sent.edge_numbers,
             "bytes": sent.edge_bytes,
         },
@@ -112,7 +119,9 @@ def _memory(setting: Setting) -> dict[str, Any]:
     agents = range(setting.agents)
     itemsize = setting.dtype.itemsize
     pairs = zip(setting.sizes, setting.degrees, agents, strict=True)
-    terms = [agent_memory(setting.n, d, degree, itemsize, first=j == 0) for d, degree, j in pairs]
+    terms = [
+        agent_memory(setting.n, d, degree, itemsize, first=j == 0, method=setting.method) for d, degree, j in pairs
+    ]
     sums = [sum(one.values()) for one in terms]
     largest = int(np.argmax(sums))
     return {
@@ -124,7 +133,7 @@ def _memory(setting: Setting) -> dict[str, Any]:
 
 
 def _time(setting: Setting, link: Link) -> dict[str, Any]:
-    spent = iteration_seconds(setting.network, setting.sizes, setting.n, setting.dtype.itemsize, link)
+    spent = iteration_seconds(setting.network, setting.sizes, setting.n, setting.dtype.itemsize, link, setting.method)
     alone = paper_cost(setting.n, setting.d, 1, 0) / link.flops
     shares = {name: getattr(spent, name) / spent.total for name in ("compute", "latency", "transfer")}
     return {**asdict(link), "seconds": asdict(spent), "shares": shares, "single_agent_seconds": alone}

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fdglm_fast.cost.model import dual_model, is_weighted, messages, normalized_cost, paper_cost, phase_model
+from fdglm_fast.cost.model import (
+    dual_model,
+    fast_cost,
+    is_weighted,
+    look_cost,
+    messages,
+    paper_cost,
+    phase_model,
+    restart_cost,
+)
 
 if TYPE_CHECKING:
     from fdglm_fast.network import Network
@@ -15,45 +24,84 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class Effort:
+    """What a run has done: iterations and, in the fast method, looks at the residual and restarts."""
+
+    iterations: int
+    looks: int = 0
+    restarts: int = 0
+
+
+@dataclass(frozen=True)
 class RunCost:
     """Of one iteration: operations of an agent as the paper has them, of all agents by the model, and what they send.
 
     n is the number of samples, also where compression leaves fewer rows: agents that hold their own columns cannot
-    compress what they send.
+    compress what they send. In the fast method a look at the residual, and a restart, are an exchange each, and
+    `look_flops` and `restart_flops` operations of the agent with the most neighbours.
     """
 
     flops_per_agent: float
     flops: int
-    normalized: float
-    messages: int
-    bytes: int
+    single: float  # operations of an iteration of a single agent, the unit of the paper's horizontal axis
+    messages: int  # of one exchange
+    bytes: int  # of one exchange
+    exchanges: int  # an iteration
+    look_flops: float = 0.0
+    restart_flops: float = 0.0
 
-    def as_json(self, iterations: int) -> dict[str, float | int]:
+    @property
+    def normalized(self) -> float:
+        return self.flops_per_agent / self.single
+
+    def normalized_ops(self, effort: Effort) -> float:
+        """Operations of an agent so far, in iterations of a single agent."""
+        besides = effort.looks * self.look_flops + effort.restarts * self.restart_flops
+        return effort.iterations * self.normalized + besides / self.single
+
+    def total_exchanges(self, effort: Effort) -> int:
+        return effort.iterations * self.exchanges + effort.looks + effort.restarts
+
+    def bytes_sent(self, effort: Effort) -> int:
+        """By all agents together, so far."""
+        return self.total_exchanges(effort) * self.bytes
+
+    def as_json(self, iterations: int, effort: Effort | None = None) -> dict[str, float | int]:
         """`cost` in the JSON of a run; `flops_total` is of all agents and all iterations."""
+        done = effort or Effort(iterations)
         return {
             "flops_per_agent_iteration": self.flops_per_agent,
             "flops_total": self.flops * iterations,
             "normalized_ops_per_iteration": self.normalized,
-            "messages_per_iteration": self.messages,
-            "bytes_per_iteration": self.bytes,
+            "messages_per_iteration": self.messages * self.exchanges,
+            "bytes_per_iteration": self.bytes * self.exchanges,
+            "exchanges_per_iteration": self.exchanges,
+            "exchanges": self.total_exchanges(done) if self.messages else 0,
+            "bytes_total": self.bytes_sent(done),
+            "looks": done.looks,
+            "restarts": done.restarts,
         }
 
 
-def run_cost(problem: Problem, network: Network) -> RunCost:
+def run_cost(problem: Problem, network: Network, method: str = "paper") -> RunCost:
     """The cost of an iteration of `problem` on `network`; agent 1's dual step is in it where the model has it."""
     n, d, m = problem.n, problem.d, problem.agents
     pairs = np.stack([problem.partition.sizes, network.degrees], axis=1)
     kinds, counts = np.unique(pairs, axis=0, return_counts=True)
     name = problem.penalty.name
     flags = {"prox": name != "none", "weighted": is_weighted(network), "single": m == 1}
-    spent = [sum(phase_model(n, d_j, degree, penalty=name, **flags).values()) for d_j, degree in kinds]
+    spent = [sum(phase_model(n, d_j, degree, penalty=name, method=method, **flags).values()) for d_j, degree in kinds]
     total = sum(int(count) * each for count, each in zip(counts, spent, strict=True))
-    sent = messages(network, n, problem.dtype.itemsize)
+    sent = messages(network, n, problem.dtype.itemsize, method)
     sizes = n, d, m, network.max_degree
+    fast = method == "fast"
     return RunCost(
-        paper_cost(*sizes),
+        fast_cost(*sizes) if fast else paper_cost(*sizes),
         total + (dual_model(n, problem.loss.name) or 0),
-        normalized_cost(*sizes),
-        sent.total_count,
-        sent.total_bytes,
+        paper_cost(n, d, 1, 0),
+        sent.total_count // sent.exchanges,
+        sent.total_bytes // sent.exchanges,
+        sent.exchanges,
+        look_cost(*sizes) if fast else 0.0,
+        restart_cost(*sizes) if fast else 0.0,
     )

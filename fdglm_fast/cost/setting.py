@@ -30,6 +30,7 @@ class Setting:
     dtype: np.dtype[Any]
     path: str | None = None
     groups: npt.NDArray[np.int64] | None = None
+    method: str = "paper"
 
     @property
     def d(self) -> int:

@@ -10,6 +10,8 @@ after it has left, so that an exchange takes an agent latency + deg_j n itemsize
 agent in each step and in each exchange, and nothing overlaps:
 
     seconds = (max_j ops'_j + max_j ops''_j)/flops + 2 latency + 2 Delta n itemsize / bandwidth
+
+In the fast method what is sent depends on the agent's own vectors alone: one step, one exchange.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from fdglm_fast.cost.model import EXCHANGES, SOFT_THRESHOLD, is_weighted
+from fdglm_fast.cost.model import ANCHOR, EXCHANGES, FAST_EXCHANGES, SOFT_THRESHOLD, is_weighted
 from fdglm_fast.errors import UsageError
 
 if TYPE_CHECKING:
@@ -70,11 +72,13 @@ class IterationTime:
     transfer: float
 
 
-def iteration_seconds(network: Network, sizes: npt.ArrayLike, n: int, itemsize: int, link: Link) -> IterationTime:
+def iteration_seconds(
+    network: Network, sizes: npt.ArrayLike, n: int, itemsize: int, link: Link, method: str = "paper"
+) -> IterationTime:
     """Seconds of an iteration on a network whose agent j has sizes[j] columns; a penalty is counted as in the paper."""
     columns = np.asarray(sizes, dtype=np.float64)
     degrees = np.asarray(network.degrees, dtype=np.float64)
-    return synchronous_seconds(n, columns, degrees, itemsize, link, weighted=is_weighted(network))
+    return synchronous_seconds(n, columns, degrees, itemsize, link, weighted=is_weighted(network), method=method)
 
 
 def synchronous_seconds(
@@ -85,13 +89,23 @@ def synchronous_seconds(
     link: Link,
     *,
     weighted: bool = False,
+    method: str = "paper",
 ) -> IterationTime:
     """The same from the columns and the degrees of the agents, which need not be whole numbers."""
     theta = (2.0 * n + 1.0 + SOFT_THRESHOLD) * columns
+    fast = method == "fast"
+    if fast:
+        theta = theta + ANCHOR * columns
     if columns.size == 1:
-        compute = float(theta[0] + n * (2.0 * columns[0] + 1.0) + columns[0]) / link.flops
+        own = 2.0 + ANCHOR if fast else 1.0
+        compute = float(theta[0] + n * (2.0 * columns[0] + own) + columns[0]) / link.flops
         return IterationTime(compute, compute, 0.0, 0.0)
     terms = degrees * (2.0 if weighted else 1.0)
+    if fast:
+        ops = theta + n * (2.0 * columns + terms + 10.0 + ANCHOR) + columns
+        transfer = FAST_EXCHANGES * float(degrees.max()) * n * itemsize / link.bandwidth
+        compute, waiting = float(ops.max()) / link.flops, FAST_EXCHANGES * link.latency
+        return IterationTime(compute + waiting + transfer, compute, waiting, transfer)
     first = theta + n * (terms + 3.0) + n  # theta, v, and u, which has to be sent
     second = n * (2.0 * columns + terms + 3.0) + columns
     compute = float(first.max() + second.max()) / link.flops

@@ -61,27 +61,43 @@ class Model(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """tau for the prox, t = tau/n for theta and v, s = sigma/n per agent."""
+    """tau for the prox, t for v, s = sigma/n per agent; and how an iterate follows from the map T.
+
+    The paper's method, where `pull` is empty, takes z+ = T(z). The fast one takes, in the i-th iteration of a call,
+    z+ = R + pull_i (z_0 - R), where R = 2 T(z) - z, or T(z) without `reflect`, and z_0 is the anchor.
+    """
 
     tau: float
     t: Any  # scalar of the data's dtype
     s: Any  # (m,), dtype of the data
+    pull: Any  # (iterations of the call,), dtype of the data
+    reflect: Any  # likewise, bool
+    check: bool = False  # form the sums of `State.moves`
 
 
 class State(NamedTuple):
-    """The iterates, and scratch that carries nothing from one iteration to the next."""
+    """The iterates, and scratch that carries nothing from one iteration to the next.
+
+    theta_out and lam_out are what is reported: the sums over the iterations in the paper's method, T(z) in the fast
+    one, which keeps p, a running sum of lambda, in v (see `fdglm_fast.halpern`).
+    """
 
     theta: Any  # (d,) float64
-    theta_sum: Any  # (d,) float64, sum over the iterations: the ergodic average times t
+    theta_out: Any  # (d,) float64
     g: Any  # (d,) float64, X' lambda
     v: Any  # (tiles, m, B)
     lam: Any  # (tiles, m, B)
-    lam_sum: Any  # (tiles, B) float64, the sum of agent 1's lambda
+    lam_out: Any  # (tiles, B) float64, of agent 1
+    theta_anchor: Any  # (d,) float64; empty, like the other anchors, in the paper's method
+    u_anchor: Any  # (tiles, m, B) u = L^(1/2) v of the anchor
+    lam_anchor: Any  # (tiles, m, B)
     w: Any  # (d,) 2 theta+ - theta
     partial: Any  # (groups, d) float64, X' lambda by group
     u: Any  # (slots, m, B) 2 v+ - v
     pool: Any  # (slots, shared sums, B)
     line: Any  # (threads, 1, B)
+    image: Any  # (slots, m, B) L lambda, for the sums of a check
+    moves: Any  # (groups, m, 3) float64, of a check: <lambda, L lambda>, <d lambda, L lambda>, |d lambda|^2
     tally: Any = None  # operations executed, (threads, phases, m) int64; None compiles the counting out
 
 

@@ -76,7 +76,9 @@ def _iterations(name: str) -> None:
     dtype, schedule = name.split("-")
     X = np.eye(4, dtype=dtype)
     problem = Problem.from_arrays(X, np.ones(4), agents=2, penalty="l2", reg=1.0)
-    solve(problem, build_network("path", 2), options=Options(iterations=1, schedule=schedule))
+    network = build_network("path", 2)
+    solve(problem, network, options=Options(iterations=1, schedule=schedule))
+    solve(problem, network, options=Options(method="fast", iterations=20, tol=1e-30, schedule=schedule))  # restarts
 
 
 def _reference(name: str) -> None:

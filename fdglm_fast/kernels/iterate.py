@@ -18,13 +18,14 @@ from numba import get_thread_id, prange
 
 from fdglm_fast.kernels._jit import kernel, scalar
 from fdglm_fast.kernels.arrays import Model, Neighbours, State, Steps, Tiles
-from fdglm_fast.kernels.updates import lambda_update, shared_sum, theta_update, v_update
+from fdglm_fast.kernels.updates import image_update, lambda_update, shared_sum, theta_update, v_update
 
 COLUMNS = 512  # columns of g that one thread sums up at a time
 
 
 @scalar
 def tile_update(
+    i: int,
     tile: int,
     slot: int,
     tiles: Tiles,
@@ -34,17 +35,21 @@ def tile_update(
     steps: Steps,
     state: State,
 ) -> None:
-    """One iteration of all agents on one tile; `slot` is the scratch of the thread that does it."""
+    """The i-th iteration of a call, of all agents on one tile; `slot` is the scratch of the thread that does it."""
     agents = state.lam.shape[1]
     if agents > 1:
-        for q in range(state.pool.shape[1]):
-            shared_sum(q, state.lam, tile, slot, slot, near, state)
+        if steps.pull.size == 0 or steps.check:
+            for q in range(state.pool.shape[1]):
+                shared_sum(q, state.lam, tile, slot, slot, near, state)
+        if steps.check:
+            for j in range(agents):
+                image_update(j, tile, slot, near, state)
         for j in range(agents):
-            v_update(j, tile, slot, slot, near, steps, state)
+            v_update(i, j, tile, slot, slot, near, steps, state)
         for q in range(state.pool.shape[1]):
             shared_sum(q, state.u, slot, slot, slot, near, state)
     for j in range(agents):
-        lambda_update(j, tile, slot, slot, tiles, offsets, near, model, steps, state)
+        lambda_update(i, j, tile, slot, slot, tiles, offsets, near, model, steps, state)
 
 
 @kernel
@@ -53,12 +58,12 @@ def iterate_tiles(
 ) -> None:
     """`count` iterations, threads over groups of tiles."""
     all_tiles, groups = state.lam.shape[0], state.partial.shape[0]
-    for _ in range(count):
-        theta_update(offsets, model, steps, state)
+    for i in range(count):
+        theta_update(i, offsets, model, steps, state)
         for index in prange(groups):
             start = np.int64(index) * tiles.group
             for tile in range(start, min(start + tiles.group, all_tiles)):
-                tile_update(tile, get_thread_id(), tiles, offsets, near, model, steps, state)
+                tile_update(i, tile, get_thread_id(), tiles, offsets, near, model, steps, state)
         blocks = (state.g.size + COLUMNS - 1) // COLUMNS
         for index in prange(blocks):
             sum_groups(np.int64(index) * COLUMNS, state)
@@ -71,19 +76,25 @@ def iterate_agents(
     """`count` iterations, threads over agents, as many tiles at a time as there are slots of scratch."""
     all_tiles, agents, slots = state.lam.shape[0], state.lam.shape[1], state.u.shape[0]
     sums = state.pool.shape[1]
-    for _ in range(count):
-        theta_update(offsets, model, steps, state)
+    for i in range(count):
+        theta_update(i, offsets, model, steps, state)
         for start in range(0, all_tiles, slots):
             stop = min(start + slots, all_tiles)
             if agents > 1:
-                for index in prange(sums):
-                    q = np.int64(index)
-                    for tile in range(start, stop):
-                        shared_sum(q, state.lam, tile, tile - start, get_thread_id(), near, state)
+                if steps.pull.size == 0 or steps.check:
+                    for index in prange(sums):
+                        q = np.int64(index)
+                        for tile in range(start, stop):
+                            shared_sum(q, state.lam, tile, tile - start, get_thread_id(), near, state)
+                if steps.check:
+                    for index in prange(agents):
+                        j = np.int64(index)
+                        for tile in range(start, stop):
+                            image_update(j, tile, tile - start, near, state)
                 for index in prange(agents):
                     j = np.int64(index)
                     for tile in range(start, stop):
-                        v_update(j, tile, tile - start, get_thread_id(), near, steps, state)
+                        v_update(i, j, tile, tile - start, get_thread_id(), near, steps, state)
                 for index in prange(sums):
                     q = np.int64(index)
                     for tile in range(start, stop):
@@ -91,7 +102,8 @@ def iterate_agents(
             for index in prange(agents):
                 j = np.int64(index)
                 for tile in range(start, stop):
-                    lambda_update(j, tile, tile - start, get_thread_id(), tiles, offsets, near, model, steps, state)
+                    slot = tile - start
+                    lambda_update(i, j, tile, slot, get_thread_id(), tiles, offsets, near, model, steps, state)
         blocks = (state.g.size + COLUMNS - 1) // COLUMNS
         for index in prange(blocks):
             sum_groups(np.int64(index) * COLUMNS, state)

@@ -7,11 +7,21 @@
 
 with t = tau/n and s = sigma/n. X_j' lambda_j+ is taken while the tile is still in cache: it belongs to the next theta
 update, and so X is read once an iteration.
+
+The fast method has L^(1/2) in the place of L, a step of its own for v, and goes from z = (theta, v, lambda) not to
+T(z) but to a point between its reflection and an anchor (`follow`). It keeps p instead of v, where u = L^(1/2) v =
+u_0 - L p; with p+ = p + t lambda
+
+    lambda_j+ = lambda_j + s_j [X_j (2 theta_j+ - theta_j) + u_0 - (L (2 p+ - p))_j]
+
+so that neighbours exchange one vector, 2 p+ - p, and no square root is formed.
 """
 
 from __future__ import annotations
 
 from typing import Any
+
+import numpy as np
 
 from fdglm_fast.kernels._jit import inlined, scalar
 from fdglm_fast.kernels.arrays import Model, Neighbours, State, Steps, Tiles
@@ -37,6 +47,13 @@ def ascend(old: Any, step: Any, slope: Any) -> Any:
 def extrapolate(new: Any, old: Any) -> Any:
     """2 new - old; the doubling is exact."""
     return (new + new) - old
+
+
+@inlined
+def follow(new: Any, old: Any, anchor: Any, pull: Any, reflect: Any) -> Any:
+    """R + pull (anchor - R) with new = T(old) and R = 2 new - old, or R = new without `reflect`."""
+    there = extrapolate(new, old) if reflect else new
+    return there + pull * (anchor - there)
 
 
 @inlined
@@ -93,17 +110,41 @@ def additions(j: int, near: Neighbours) -> int:
 
 
 @inlined
-def v_update(j: int, tile: int, slot: int, thread: int, near: Neighbours, steps: Steps, state: State) -> None:
-    """v_j+ and u_j = 2 v_j+ - v_j on a tile."""
+def v_update(i: int, j: int, tile: int, slot: int, thread: int, near: Neighbours, steps: Steps, state: State) -> None:
+    """v_j+ and u_j = 2 v_j+ - v_j on a tile, in the i-th iteration of a call."""
+    u, v, lam, t = state.u[slot, j], state.v[tile, j], state.lam[tile, j], steps.t
+    if steps.pull.size > 0:
+        p_update(u, v, lam, t, steps.pull[i], steps.reflect[i])
+        note(state.tally, thread, V, j, 4 * u.size)
+        note(state.tally, thread, LAMBDA, j, u.size)
+        return
     neighbour_sum(j, state.u, slot, j, state.lam, tile, state.pool, slot, near)
-    u, v, lam = state.u[slot, j], state.v[tile, j], state.lam[tile, j]
-    degree, t = near.degree[j], steps.t
+    degree = near.degree[j]
     for b in range(u.size):
         new = descend(v[b], t, laplacian(degree, lam[b], u[b]))
         u[b] = extrapolate(new, v[b])
         v[b] = new
     note(state.tally, thread, V, j, (additions(j, near) + 4) * u.size)
     note(state.tally, thread, LAMBDA, j, u.size)
+
+
+@inlined
+def p_update(u: Any, p: Any, lam: Any, t: Any, pull: Any, reflect: Any) -> None:
+    """u = 2 p+ - p with p+ = p + t lambda, and the next p; its anchor is zero."""
+    for b in range(u.size):
+        new = ascend(p[b], t, lam[b])
+        u[b] = extrapolate(new, p[b])
+        there = u[b] if reflect else new
+        p[b] = there - pull * there
+
+
+@inlined
+def image_update(j: int, tile: int, slot: int, near: Neighbours, state: State) -> None:
+    """(L lambda)_j on a tile, for a check."""
+    neighbour_sum(j, state.image, slot, j, state.lam, tile, state.pool, slot, near)
+    line, lam, degree = state.image[slot, j], state.lam[tile, j], near.degree[j]
+    for b in range(line.size):
+        line[b] = laplacian(degree, lam[b], line[b])
 
 
 @inlined
@@ -118,43 +159,87 @@ def lambda_half(
     steps: Steps,
     state: State,
 ) -> None:
-    """lambda_j^half = lambda_j + s [X_j w_j + (L u)_j] on a tile, in place."""
+    """line = lambda_j + s [X_j w_j + (L u)_j] on a tile; in the fast method u_0 - (L u)_j."""
     line = state.line[thread, 0]
     if state.lam.shape[1] > 1:
         neighbour_sum(j, state.line, thread, 0, state.u, slot, state.pool, slot, near)
         u, degree = state.u[slot, j], near.degree[j]
-        for b in range(line.size):
-            line[b] = laplacian(degree, u[b], line[b])
+        if steps.pull.size > 0:
+            anchor = state.u_anchor[tile, j]
+            for b in range(line.size):
+                line[b] = anchor[b] - laplacian(degree, u[b], line[b])
+        else:
+            for b in range(line.size):
+                line[b] = laplacian(degree, u[b], line[b])
     else:
         for b in range(line.size):
             line[b] = 0
     add_matvec(state.line, thread, tiles.X, tile, state.w, offsets[j], offsets[j + 1])
     lam, s = state.lam[tile, j], steps.s[j]
     for b in range(line.size):
-        lam[b] = ascend(lam[b], s, line[b])
+        line[b] = ascend(lam[b], s, line[b])
     columns = offsets[j + 1] - offsets[j]
     around = additions(j, near) + 2 if state.lam.shape[1] > 1 else -1
+    if steps.pull.size > 0 and state.lam.shape[1] > 1:
+        around += 1
     note(state.tally, thread, LAMBDA, j, (2 * columns + around + 2) * line.size)
 
 
 @inlined
-def loss_step(tile: int, tiles: Tiles, model: Model, steps: Steps, state: State) -> None:
-    """lambda_1+ = prox_{s loss*}(lambda_1^half) on a tile. Padding rows stay zero."""
-    lam, y, s = state.lam[tile, 0], tiles.y[tile], steps.s[0]
-    for b in range(min(lam.size, tiles.rows - tile * lam.size)):
-        lam[b] = dual_step(model.loss, model.k, lam[b], s, y[b])
+def loss_step(tile: int, thread: int, tiles: Tiles, model: Model, steps: Steps, state: State) -> None:
+    """lambda_1+ = prox_{s loss*}(lambda_1^half) on a tile, in `line`. Padding rows stay zero."""
+    line, y, s = state.line[thread, 0], tiles.y[tile], steps.s[0]
+    for b in range(min(line.size, tiles.rows - tile * line.size)):
+        line[b] = dual_step(model.loss, model.k, line[b], s, y[b])
 
 
 @inlined
-def add_dual(tile: int, state: State) -> None:
-    """The running sum of lambda_1, for certificates of losses that are not smooth."""
-    lam, total = state.lam[tile, 0], state.lam_sum[tile]
+def report_dual(tile: int, thread: int, steps: Steps, state: State) -> None:
+    """Agent 1's lambda for certificates of losses that are not smooth: the running sum, or T(z) in the fast method."""
+    line, out = state.line[thread, 0], state.lam_out[tile]
+    if steps.pull.size > 0:
+        for b in range(line.size):
+            out[b] = line[b]
+    else:
+        for b in range(line.size):
+            out[b] += line[b]
+
+
+@inlined
+def settle(i: int, j: int, tile: int, thread: int, steps: Steps, state: State) -> None:
+    """The next lambda_j from lambda_j+, which is in `line`."""
+    line, lam = state.line[thread, 0], state.lam[tile, j]
+    if steps.pull.size > 0:
+        anchor, pull, reflect = state.lam_anchor[tile, j], steps.pull[i], steps.reflect[i]
+        for b in range(lam.size):
+            lam[b] = follow(line[b], lam[b], anchor[b], pull, reflect)
+        note(state.tally, thread, LAMBDA, j, 4 * line.size)
+    else:
+        for b in range(lam.size):
+            lam[b] = line[b]
+
+
+@inlined
+def add_moves(j: int, tile: int, slot: int, thread: int, group: int, first: bool, state: State) -> None:
+    """The tile's part of <lambda, L lambda>, <d lambda, L lambda>, |d lambda|^2 of agent j; T is lambda + d lambda."""
+    line, lam, moves = state.line[thread, 0], state.lam[tile, j], state.moves[group, j]
+    spread, cross, square = 0.0, 0.0, 0.0
+    if state.lam.shape[1] > 1:
+        image = state.image[slot, j]
+        for b in range(lam.size):
+            spread += np.float64(lam[b]) * np.float64(image[b])
+            cross += (np.float64(line[b]) - np.float64(lam[b])) * np.float64(image[b])
     for b in range(lam.size):
-        total[b] += lam[b]
+        move = np.float64(line[b]) - np.float64(lam[b])
+        square += move * move
+    moves[0] = spread if first else moves[0] + spread
+    moves[1] = cross if first else moves[1] + cross
+    moves[2] = square if first else moves[2] + square
 
 
 @inlined
 def lambda_update(
+    i: int,
     j: int,
     tile: int,
     slot: int,
@@ -166,29 +251,36 @@ def lambda_update(
     steps: Steps,
     state: State,
 ) -> None:
-    """lambda_j+ on a tile, and the tile's part of X_j' lambda_j+."""
+    """The next lambda_j on a tile, and the tile's part of X_j' lambda_j; the i-th iteration of a call."""
     lambda_half(j, tile, slot, thread, tiles, offsets, near, steps, state)
     if j == 0:
-        loss_step(tile, tiles, model, steps, state)
-        add_dual(tile, state)
+        loss_step(tile, thread, tiles, model, steps, state)
+        report_dual(tile, thread, steps, state)
     group = tile // tiles.group
     first = tile == group * tiles.group
+    if steps.check:
+        add_moves(j, tile, slot, thread, group, first, state)
+    settle(i, j, tile, thread, steps, state)
     start, stop = offsets[j], offsets[j + 1]
     dot_columns(state.partial, group, first, tiles.X, state.lam, tile, j, start, stop)
     note(state.tally, thread, THETA, j, (stop - start) * (2 * state.lam.shape[2] - (1 if first else 0)))
 
 
 @scalar
-def theta_update(offsets: Any, model: Model, steps: Steps, state: State) -> None:
+def theta_update(i: int, offsets: Any, model: Model, steps: Steps, state: State) -> None:
     """theta+ = prox_{tau r}(theta - t g), and w = 2 theta+ - theta for the lambda update; g is used up."""
     theta, w, g = state.theta, state.w, state.g
     step = steps.tau / model.n
     for c in range(theta.size):
         g[c] = descend(theta[c], step, g[c])
     prox_all(model.penalty, model.reg, model.a, model.b, model.groups, steps.tau, g, g, model.norms)
-    extrapolate_theta(theta, g, w)
-    add_theta(theta, state.theta_sum)
     each = 2 + prox_operations(model.penalty) + state.partial.shape[0] - 1
+    if steps.pull.size > 0:
+        follow_theta(theta, g, w, state.theta_out, state.theta_anchor, steps.pull[i], steps.reflect[i])
+        each += 3
+    else:
+        extrapolate_theta(theta, g, w)
+        add_theta(theta, state.theta_out)
     for j in range(offsets.size - 1):
         note(state.tally, 0, THETA, j, each * (offsets[j + 1] - offsets[j]))
         note(state.tally, 0, LAMBDA, j, offsets[j + 1] - offsets[j])
@@ -200,6 +292,15 @@ def extrapolate_theta(theta: Any, new: Any, w: Any) -> None:
     for c in range(theta.size):
         w[c] = extrapolate(new[c], theta[c])
         theta[c] = new[c]
+
+
+@scalar
+def follow_theta(theta: Any, new: Any, w: Any, out: Any, anchor: Any, pull: Any, reflect: Any) -> None:
+    """w = 2 theta+ - theta, theta+ reported, and the next theta of the fast method."""
+    for c in range(theta.size):
+        w[c] = extrapolate(new[c], theta[c])
+        out[c] = new[c]
+        theta[c] = follow(new[c], theta[c], anchor[c], pull, reflect)
 
 
 @scalar

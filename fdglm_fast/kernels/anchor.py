@@ -1,0 +1,72 @@
+"""The restart of the fast method: the iterate becomes the anchor.
+
+    u_0 <- u_0 - L p,    p <- 0,    lambda_0 <- lambda
+
+and, on the way, what the weight between primal and dual needs: |dv|^2 = <p, L p>, because v - v_0 = -L^(1/2) p, and
+|d lambda|^2.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import get_thread_id, prange
+
+from fdglm_fast.kernels._jit import inlined, kernel
+from fdglm_fast.kernels.arrays import Neighbours, State, Tiles
+from fdglm_fast.kernels.updates import laplacian, neighbour_sum, shared_sum
+
+
+@inlined
+def publish_p(j: int, tile: int, slot: int, state: State) -> None:
+    """p_j goes where neighbours look for it, and is zero from now on."""
+    p, u = state.v[tile, j], state.u[slot, j]
+    for b in range(p.size):
+        u[b] = p[b]
+        p[b] = 0
+
+
+@inlined
+def anchor_u(
+    j: int, tile: int, slot: int, thread: int, group: int, first: bool, near: Neighbours, state: State
+) -> None:
+    """u_0 - (L p)_j, and the tile's part of <p, L p>."""
+    neighbour_sum(j, state.line, thread, 0, state.u, slot, state.pool, slot, near)
+    line, p, anchor, degree = state.line[thread, 0], state.u[slot, j], state.u_anchor[tile, j], near.degree[j]
+    total = 0.0
+    for b in range(line.size):
+        image = laplacian(degree, p[b], line[b])
+        total += np.float64(p[b]) * np.float64(image)
+        anchor[b] -= image
+    moves = state.moves[group, j]
+    moves[0] = total if first else moves[0] + total
+
+
+@inlined
+def anchor_lambda(j: int, tile: int, group: int, first: bool, state: State) -> None:
+    """lambda_0 = lambda, and the tile's part of the squared distance between them."""
+    lam, anchor, moves = state.lam[tile, j], state.lam_anchor[tile, j], state.moves[group, j]
+    total = 0.0
+    for b in range(lam.size):
+        move = np.float64(lam[b]) - np.float64(anchor[b])
+        total += move * move
+        anchor[b] = lam[b]
+    moves[2] = total if first else moves[2] + total
+
+
+@kernel
+def anchor(tiles: Tiles, near: Neighbours, state: State) -> None:
+    """All agents' restart; `state.moves` gets <p, L p>, untouched, |d lambda|^2 by group and agent."""
+    all_tiles, groups, agents = state.lam.shape[0], state.partial.shape[0], state.lam.shape[1]
+    for index in prange(groups):
+        group, slot = np.int64(index), get_thread_id()
+        start = group * tiles.group
+        for tile in range(start, min(start + tiles.group, all_tiles)):
+            if agents > 1:
+                for j in range(agents):
+                    publish_p(j, tile, slot, state)
+                for q in range(state.pool.shape[1]):
+                    shared_sum(q, state.u, slot, slot, slot, near, state)
+                for j in range(agents):
+                    anchor_u(j, tile, slot, slot, group, tile == start, near, state)
+            for j in range(agents):
+                anchor_lambda(j, tile, group, tile == start, state)

@@ -1,0 +1,80 @@
+"""Steps of the fast method, from what each agent knows of its own data and its degree.
+
+    tau_theta = 1/(w chi)
+    tau_v     = tau_theta chi^2/(2 mean degree)
+    sigma_j   = 1/(tau_theta |X_j|^2 + 2 tau_v deg_j)
+
+with chi = max_j |X_j| and weighted degrees. They are valid for every weight w between primal and dual: the Laplacian
+is at most twice its diagonal, so that with K = [blkdiag X_j | L^(1/2)], T = diag(tau_theta, tau_v) and S = diag(sigma)
+
+    K T K' = tau_theta blkdiag(X_j X_j') + tau_v L  <=  tau_theta |X_j|^2 + 2 tau_v Deg  =  S^-1 .
+
+The 1/n of the objective is part of the steps: the proximal map of the penalty takes n tau_theta.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fdglm_fast.network import Network
+from fdglm_fast.norms import block_norms
+from fdglm_fast.problem import Problem
+from fdglm_fast.steps import design_norm
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class LocalSteps:
+    """The steps for a weight w, and what they are made of."""
+
+    norms: Array  # (m,) |X_j|
+    degrees: Array  # (m,) weighted degrees
+    chi: float  # |X|, which only the optimality residual needs
+    w: float = 1.0
+
+    @property
+    def largest(self) -> float:
+        return float(self.norms.max()) or 1.0
+
+    @property
+    def tau_theta(self) -> float:
+        return 1.0 / (self.w * self.largest)
+
+    @property
+    def tau_v(self) -> float:
+        mean = float(self.degrees.mean())
+        return 0.0 if mean == 0.0 else self.tau_theta * self.largest**2 / (2.0 * mean)
+
+    @property
+    def sigma(self) -> Array:
+        norms = np.maximum(self.norms, 1e-8 * self.largest)  # a block of zeros needs a finite step too
+        return 1.0 / (self.tau_theta * norms**2 + 2.0 * self.tau_v * self.degrees)
+
+    def with_weight(self, w: float) -> LocalSteps:
+        return replace(self, w=w)
+
+    def identity(self) -> dict[str, float]:
+        """What the iterates depend on, besides data and network: that follows from them."""
+        return {}
+
+    def as_json(self) -> dict[str, Any]:
+        sigma = self.sigma
+        return {
+            "rule": "local",
+            "weight": self.w,
+            "tau_theta": self.tau_theta,
+            "tau_v": self.tau_v,
+            "sigma": {"least": float(sigma.min()), "largest": float(sigma.max())},
+            "chi": self.chi,
+        }
+
+
+def local_steps(problem: Problem, network: Network, chi: float | None = None) -> LocalSteps:
+    """The steps for a problem on a network, with the weight that it starts with."""
+    norms = block_norms(problem.tiles, problem.partition.offsets)
+    return LocalSteps(norms, network.weighted_degrees, chi or problem.norm or design_norm(problem))

@@ -1,0 +1,98 @@
+"""The oracle of the fast method: dense matrices, v itself and the square root of L, straight from the formulas.
+
+T(theta, v, lambda):   theta+  = prox(theta - tau_theta X_j' lambda_j)
+                       v+      = v - tau_v L^(1/2) lambda
+                       lambda+ = prox(lambda + sigma [X_j (2 theta+ - theta) + L^(1/2) (2 v+ - v)])
+
+and a reflected Halpern iteration of it with restarts. Nothing of the package is imported.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import naive
+import numpy as np
+
+CHECK, ENOUGH, SOME, LONG = 10, 0.2, 0.5, 0.36
+
+
+class Z(NamedTuple):
+    """theta (d,), v and lambda (m, n)."""
+
+    theta: Any
+    v: Any
+    lam: Any
+
+    def plus(self, factor: float, other: Z) -> Z:
+        return Z(*(a + factor * b for a, b in zip(self, other, strict=True)))
+
+
+class Oracle:
+    """One problem; `run` gives T(z) and z after each iteration."""
+
+    def __init__(self, X: Any, y: Any, blocks: list[list[int]], edges: naive.Edges, loss: Any, penalty: Any) -> None:
+        self.X, self.y, self.blocks, self.loss, self.penalty = X, y, blocks, loss, penalty
+        self.n, self.m = len(y), len(blocks)
+        L = np.array(naive.laplacian(self.m, edges), float)
+        values, vectors = np.linalg.eigh(L)
+        self.root = vectors @ np.diag(np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+        self.degrees = np.diag(L)
+        self.norms = np.array([np.linalg.norm(X[:, b], 2) for b in blocks])
+        self.w = 1.0
+
+    def steps(self, w: float) -> tuple[float, float, Any]:
+        chi = self.norms.max()
+        tau_theta = 1.0 / (w * chi)
+        tau_v = tau_theta * chi**2 / (2.0 * self.degrees.mean()) if self.m > 1 else 0.0
+        return tau_theta, tau_v, 1.0 / (tau_theta * self.norms**2 + 2.0 * tau_v * self.degrees)
+
+    def T(self, z: Z) -> Z:
+        tau_theta, tau_v, sigma = self.steps(self.w)
+        theta = np.empty_like(z.theta)
+        for j, b in enumerate(self.blocks):
+            moved = z.theta[b] - tau_theta * self.X[:, b].T @ z.lam[j]
+            theta[b] = naive.prox(self.penalty, self.n * tau_theta, moved.tolist(), b)
+        v = z.v - tau_v * self.root @ z.lam
+        around = self.root @ (2.0 * v - z.v)
+        lam = np.empty_like(z.lam)
+        for j, b in enumerate(self.blocks):
+            lam[j] = z.lam[j] + sigma[j] * (self.X[:, b] @ (2.0 * theta[b] - z.theta[b]) + around[j])
+        lam[0] = [naive.dual_step(self.loss, a, y, 1, sigma[0]) for a, y in zip(lam[0].tolist(), self.y, strict=True)]
+        return Z(theta, v, lam)
+
+    def residual(self, z: Z) -> float:
+        """|z - T(z)| in the norm of P."""
+        tau_theta, tau_v, sigma = self.steps(self.w)
+        d = self.T(z).plus(-1.0, z)
+        image = np.stack([self.X[:, b] @ d.theta[b] for b in self.blocks]) + self.root @ d.v
+        squares = np.sum(d.theta**2) / tau_theta + np.sum(d.lam**2 / sigma[:, None]) - 2.0 * np.sum(d.lam * image)
+        return float(np.sqrt(max(squares + (np.sum(d.v**2) / tau_v if tau_v else 0.0), 0.0)))
+
+    def run(self, iterations: int, next_weight: Any) -> list[tuple[Z, Z, int]]:
+        """(T(z_k), z_{k+1}, restarts) by iteration; `next_weight(w, primal, dual)` is the rule at restarts."""
+        z = anchor = Z(np.zeros(self.X.shape[1]), np.zeros((self.m, self.n)), np.zeros((self.m, self.n)))
+        k, due, first, last, restarts, found = 0, False, 0.0, 0.0, 0, []
+        for done in range(1, iterations + 1):
+            new = self.T(z)
+            if due:
+                tau_theta, tau_v, sigma = self.steps(1.0)
+                far = new.plus(-1.0, anchor)
+                primal = np.sum(far.theta**2) / tau_theta + (np.sum(far.v**2) / tau_v if tau_v else 0.0)
+                self.w = next_weight(self.w, primal, np.sum(far.lam**2 / sigma[:, None]))
+                z = anchor = new
+                k, due, restarts = 0, False, restarts + 1
+                found.append((new, z, restarts))
+                continue
+            if k % CHECK == 0:
+                r = self.residual(z)
+                if k == 0:
+                    first = last = r
+                else:
+                    due = r <= ENOUGH * first or (r <= SOME * first and r > last) or k >= LONG * done
+                    last = r
+            reflected = new.plus(1.0, new.plus(-1.0, z))
+            z = reflected.plus(1.0 / (k + 2.0), anchor.plus(-1.0, reflected))
+            k += 1
+            found.append((new, z, restarts))
+        return found
