@@ -41,6 +41,7 @@ def _rows(report: dict[str, Any]) -> list[tuple[str, str]]:
         spectrum = f"||L|| {graph['laplacian_norm']:.6g}, spectral gap {graph['spectral_gap']:.6g}"
         again = f", drawn again {_many(graph['attempt'], 'time')}" if graph["attempt"] else ""
         rows.append(("agents", f"{report['agents']} on {_safe(graph['spec'])}{again}: {shape}, {spectrum}"))
+        rows += _weights(graph)
     rows.append(("steps", f"{steps['rule']}: sigma {steps['sigma']:.6g}, tau {steps['tau']:.6g}"))
     radius = f"R {steps['R']:.6g} ({steps['sources'].get('R')})"
     rows.append(("", f"chi {steps['chi']:.6g}, {radius}"))
@@ -55,6 +56,15 @@ def _rows(report: dict[str, Any]) -> list[tuple[str, str]]:
     )
     parts = ["load", "setup", "compile"] + ([] if report["objective"]["reference"] is None else ["reference"])
     return [*rows, ("", ", ".join(f"{name} {times[name]:.2g} s" for name in parts))]
+
+
+def _weights(graph: dict[str, Any]) -> list[tuple[str, str]]:
+    """What weights other than one do to the theorem's bound."""
+    used, unit = graph["bound_factor"], graph["unit_bound_factor"]
+    if graph["weights"] == "unit" or not used:
+        return []
+    change = f"{used:.6g} in the theorem's bound, {unit:.6g} with unit weights ({used / unit:.3g} times)"
+    return [("weights", f"{graph['weights']}: a factor of {change}")]
 
 
 def _measurements(report: dict[str, Any]) -> list[tuple[str, str]]:

@@ -37,7 +37,7 @@ def as_json(outcome: Outcome, tags: dict[str, str] | None = None, command: str |
     end = result.trace[-1] if result.trace else None
     single = job.agents == 1
     steps = result.steps
-    seconds = outcome.seconds
+    seconds, factor = outcome.seconds, outcome.bound_factors
     return clean(
         {
             "data": {
@@ -57,6 +57,8 @@ def as_json(outcome: Outcome, tags: dict[str, str] | None = None, command: str |
                 "laplacian_norm": network.laplacian_norm,
                 "spectral_gap": network.spectral_gap,
                 "attempt": network.attempt,
+                "bound_factor": factor.used if factor else None,
+                "unit_bound_factor": factor.unit if factor else None,
             },
             "loss": problem.loss.spec,
             "penalty": problem.penalty.spec,
