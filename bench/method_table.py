@@ -58,10 +58,9 @@ def _row(case: tuple[Any, ...], by_method: dict[str, list[dict[str, Any]]]) -> R
 
 def _median(runs: list[dict[str, Any]], target: str, cost: str) -> float | None:
     """Over the seeds; None where one of them does not reach the target, or failed."""
-    reached = [run["to"][target] if "failed" not in run else None for run in runs]
-    if not reached or None in reached:
-        return None
-    return float(median(each[cost] for each in reached))
+    reached = [run["to"][target] for run in runs if "failed" not in run]
+    known = [each[cost] for each in reached if each is not None]
+    return float(median(known)) if known and len(known) == len(runs) else None
 
 
 def _ratio(above: float | None, below: float | None) -> float | None:

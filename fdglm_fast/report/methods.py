@@ -6,7 +6,7 @@ import math
 
 from fdglm_fast.report.axes import BYTES, ITERATIONS, OPERATIONS, Axis
 from fdglm_fast.report.study import Study
-from fdglm_fast.report.table import Cell, Column, Table, whole
+from fdglm_fast.report.table import Cell, Column, Table, plain, whole
 from fdglm_fast.runs import PAPER, SINGLE, Run
 
 TARGETS = (1e-4, 1e-6, 1e-8)
@@ -30,9 +30,9 @@ def method_table(study: Study) -> Table | None:
     columns = [Column("graph", "network"), Column("agents", "m", whole), Column("seed", "seed")]
     columns += [Column("method", "method"), Column("target", study.measure.name)]
     for name in COSTS:
-        show = whole if name != "operations" else None
-        heads = (("paper", f"{name}, paper"), ("other", f"{name}, method"))
-        columns += [Column(f"{name}_{key}", head, **({"show": show} if show else {})) for key, head in heads]
+        show = plain if name == "operations" else whole
+        columns.append(Column(f"{name}_paper", f"{name}, paper", show))
+        columns.append(Column(f"{name}_other", f"{name}, method", show))
         columns.append(Column(f"{name}_ratio", "ratio"))
     note = (
         f"What the paper's method and the other spend until the {study.measure.name} is at the target or below, at "
