@@ -10,4 +10,5 @@ measure.py      one case; scaling.py: the cost against n and against d
 machine.py      what the numbers were measured on
 run.py          all cases, saved after each
 table.py  figures.py   what a person looks at
+methods.py      paper against fast: method_cases.py (problems), method_runs.py (runs), method_table.py (verdicts)
 """

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     metavar="SPEC",
     help="complete, star, er:P, lattice, rgg[:R], ring, path, regular:K, hypercube, file:PATH.",
 )
-@click.option("--weights", default="unit", show_default=True, metavar="RULE", help="unit, metropolis, or file.")
+@click.option(
+    "--weights", default="unit", show_default=True, metavar="RULE", help="unit, metropolis, file, scaled or optimal."
+)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of random graphs.")
 @model_options
 @method_option
@@ -118,11 +120,12 @@ def _setting(given: dict[str, Any]) -> Setting:
 
     from fdglm_fast.cost.setting import from_file, from_sizes
     from fdglm_fast.losses import parse_loss
-    from fdglm_fast.network import build_network
+    from fdglm_fast.network import unscaled_network
     from fdglm_fast.penalties import parse_penalty
 
     model = parse_loss(given["loss"]), parse_penalty(given["penalty"], given["reg"])
-    network = build_network(given["graph"], given["agents"], given["seed"], given["weights"])
+    # A common factor of the weights is part of a step and costs nothing, so that chi is not needed.
+    network = unscaled_network(given["graph"], given["agents"], given["seed"], given["weights"])
     if given["data"] is None:
         found = from_sizes(given["samples"], given["features"], network, *model, given["dtype"])
     else:

@@ -26,13 +26,23 @@ if TYPE_CHECKING:
     "--weights",
     default="unit",
     show_default=True,
-    metavar="unit|metropolis|file",
-    help="Weights of the edges.",
+    metavar="RULE",
+    help="Weights of the edges: unit, metropolis, file, scaled (needs --chi) or optimal.",
 )
+@click.option("--chi", type=float, help="Bound on ||X||: scales scaled and optimal weights, shows the bound's factor.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--plot", metavar="FILE.svg", help="Draw the network into a file.")
 @click.option("--force", is_flag=True, help="Overwrite the drawing if it exists.")
-def command(agents: int, spec: str, seed: int, weights: str, as_json: bool, plot: str | None, force: bool) -> None:
+def command(
+    agents: int,
+    spec: str,
+    seed: int,
+    weights: str,
+    chi: float | None,
+    as_json: bool,
+    plot: str | None,
+    force: bool,
+) -> None:
     """Edges, degrees, diameter and spectrum of a network, beside what the paper's bounds say of them."""
     from fdglm_fast.network import build_network
 
@@ -40,8 +50,8 @@ def command(agents: int, spec: str, seed: int, weights: str, as_json: bool, plot
         from fdglm_fast.network_plot import check_drawing
 
         check_drawing(plot, force)
-    network = build_network(spec, agents, seed, weights)
-    report = _report(network, weights)
+    network = build_network(spec, agents, seed, weights, chi)
+    report = _report(network, weights, chi)
     if plot is not None:
         from fdglm_fast.network_plot import save_drawing
 
@@ -53,10 +63,12 @@ def command(agents: int, spec: str, seed: int, weights: str, as_json: bool, plot
         _print_tables(report)
 
 
-def _report(network: Network, weights: str) -> dict[str, Any]:
+def _report(network: Network, weights: str, chi: float | None) -> dict[str, Any]:
+    from fdglm_fast.best_scale import bound_factors
     from fdglm_fast.graph_bounds import graph_bounds
 
     gap = network.spectral_gap
+    factors = None if chi is None else bound_factors(network, chi)
     return {
         "agents": network.agents,
         "graph": {
@@ -73,6 +85,10 @@ def _report(network: Network, weights: str) -> dict[str, Any]:
             "laplacian_norm": network.laplacian_norm,
             "spectral_gap": gap,
             "pseudoinverse_norm": None if gap is None else 1.0 / gap,
+            "condition": None if gap is None else network.laplacian_norm / gap,
+            "chi": chi,
+            "bound_factor": factors.used if factors else None,
+            "unit_bound_factor": factors.unit if factors else None,
         },
         "bounds": {bound.name: _bound(bound) for bound in graph_bounds(network)},
     }
@@ -143,7 +159,11 @@ def _facts(report: dict[str, Any]) -> list[tuple[str, str]]:
         ("||L||", _number(graph["laplacian_norm"])),
         ("spectral gap", _number(graph["spectral_gap"])),
         ("||L^+||", _number(graph["pseudoinverse_norm"])),
+        ("||L|| ||L^+||", _number(graph["condition"])),
     ]
+    if graph["bound_factor"] is not None:
+        unit = f"{graph['unit_bound_factor']:.6g} with unit weights"
+        facts.append(("bound's factor", f"{graph['bound_factor']:.6g}, {unit}, for ||X|| <= {graph['chi']:.6g}"))
     if report["plot"] is not None:
         facts.append(("drawing", printable(report["plot"])))
     return facts

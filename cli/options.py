@@ -72,7 +72,7 @@ network_options = together(
         default="unit",
         show_default=True,
         metavar="RULE",
-        help="Edge weights: unit, metropolis, or file.",
+        help="Edge weights: unit, metropolis, file, scaled (best factor) or optimal (least condition number).",
     ),
     click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of random graphs."),
 )

@@ -41,6 +41,7 @@ def _rows(report: dict[str, Any]) -> list[tuple[str, str]]:
         spectrum = f"||L|| {graph['laplacian_norm']:.6g}, spectral gap {graph['spectral_gap']:.6g}"
         again = f", drawn again {_many(graph['attempt'], 'time')}" if graph["attempt"] else ""
         rows.append(("agents", f"{report['agents']} on {_safe(graph['spec'])}{again}: {shape}, {spectrum}"))
+        rows += _weights(graph)
     rows += _steps(report["method"], steps)
     rows.append(("method", _method(report)))
     rows.append(("ended", _ENDS[report["stop_reason"]].format(_many(report["iterations"], "iteration"))))
@@ -73,6 +74,15 @@ def _steps(method: str, steps: dict[str, Any]) -> list[tuple[str, str]]:
         ("steps", f"{steps['rule']}: sigma {steps['sigma']:.6g}, tau {steps['tau']:.6g}"),
         ("", f"chi {steps['chi']:.6g}, {radius}"),
     ]
+
+
+def _weights(graph: dict[str, Any]) -> list[tuple[str, str]]:
+    """What weights other than one do to the theorem's bound."""
+    used, unit = graph["bound_factor"], graph["unit_bound_factor"]
+    if graph["weights"] == "unit" or not used:
+        return []
+    change = f"{used:.6g} in the theorem's bound, {unit:.6g} with unit weights ({used / unit:.3g} times)"
+    return [("weights", f"{graph['weights']}: a factor of {change}")]
 
 
 def _measurements(report: dict[str, Any]) -> list[tuple[str, str]]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.option("--agents", metavar="M,M,...", help="Numbers of agents.  [with --paper: 1,2,4,...,512]")
 @click.option("--graph", "graphs", metavar="SPEC,SPEC,...", help="Networks, as for solve.  [default: complete]")
 @click.option("--seeds", metavar="S,S,...", help="Seeds of random networks.  [default: 0; with --paper: 0,1,2]")
-@click.option("--weights", default="unit", show_default=True, metavar="RULE", help="Edge weights: unit or metropolis.")
+@click.option("--weights", default="unit", show_default=True, metavar="RULE", help="Edge weights, as for solve.")
 @click.option("--paper", is_flag=True, help="The paper's experiments: its sizes, networks and rules, with --reference.")
 @click.option("--out", "folder", required=True, type=click.Path(), metavar="FOLDER", help="A result for each run.")
 @click.option("--jobs", type=click.IntRange(min=1), default=1, show_default=True, help="Processes at a time.")

@@ -55,9 +55,11 @@ def _graph_hash(decided: dict[str, Any]) -> str | None:
     """Edges and weights of a network that lies in a file; families are told by their names."""
     if decided["graph"] is None or parse_spec(decided["graph"]).path is None:
         return None
-    from fdglm_fast.network import build_network
+    from fdglm_fast.network import FITTED, build_network
 
-    network = build_network(decided["graph"], decided["agents"], 0, decided["weights"])
+    # Fitted weights follow from the edges and the data, which count by themselves.
+    weights = "unit" if decided["weights"] in FITTED else decided["weights"]
+    network = build_network(decided["graph"], decided["agents"], 0, weights)
     digest = hashlib.sha256(network.edges.astype("<i8").tobytes())
     digest.update(network.weights.astype("<f8").tobytes())
     return digest.hexdigest()

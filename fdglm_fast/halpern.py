@@ -36,7 +36,7 @@ from fdglm_fast.problem import Problem
 
 CHECK = 10  # iterations between looks at r
 ENOUGH, SOME, LONG = 0.2, 0.5, 0.36  # of r_0; of r_0 when r rises; of all iterations
-SMOOTH = 0.5  # how far a restart moves the weight to its aim, in the logarithm
+CHANGE = 3.0  # the most that a restart changes the weight by, as a factor
 Array = npt.NDArray[np.float64]
 
 
@@ -198,8 +198,12 @@ def _pull(k: Any) -> Any:
 
 
 def next_weight(w: float, primal: float, dual: float) -> float:
-    """The weight after a restart: on the way, in the logarithm, to the one that makes both distances the same."""
+    """The weight that makes both squared distances the same, sqrt(dual/primal), or a step of CHANGE towards it.
+
+    Displacements are a guess: in a period that was too short to get anywhere they only say which side moved faster,
+    and a weight that follows them blindly runs away.
+    """
     if not (primal > 0.0 and dual > 0.0 and math.isfinite(primal) and math.isfinite(dual)):
         return w
-    target = 0.5 * (math.log(dual) - math.log(primal))
-    return math.exp(SMOOTH * target + (1.0 - SMOOTH) * math.log(w))
+    aim = math.exp(0.5 * (math.log(dual) - math.log(primal)))
+    return min(max(aim, w / CHANGE), w * CHANGE)

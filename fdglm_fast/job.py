@@ -19,6 +19,7 @@ from fdglm_fast.partition import assign, merged
 from fdglm_fast.penalties import Penalty, parse_penalty
 
 if TYPE_CHECKING:
+    from fdglm_fast.best_scale import BoundFactors
     from fdglm_fast.hdf5 import Source
     from fdglm_fast.network import Network
     from fdglm_fast.options import Options
@@ -66,19 +67,32 @@ class Outcome:
     decided: dict[str, Any] = field(default_factory=dict)
     data_hash: str | None = None
     fingerprint: str | None = None
+    bound_factors: BoundFactors | None = None
 
 
 def check(job: Job, options: Options) -> Network:
     """The job's network, after all the checks that need neither the compiler nor X: what is wrong is told at once."""
     from fdglm_fast.hdf5 import open_source
-    from fdglm_fast.network import build_network
+    from fdglm_fast.network import unscaled_network
 
     options.check()
+    _check_weights(job, options)
     check_choice(job.compress, job.loss)
     with open_source(job.data, job.x, job.y, job.allow_filters) as source:
         assign(source.d, job.agents, source.partition_owner())
         job.loss.prepare_response(source.require_response())
-    return build_network(job.graph, job.agents, job.seed, job.weights)
+    return unscaled_network(job.graph, job.agents, job.seed, job.weights)
+
+
+def _check_weights(job: Job, options: Options) -> None:
+    """D and delta belong to weights that the user knows, and fitted ones are not known before the data are."""
+    from fdglm_fast.network import FITTED
+
+    steps = options.steps
+    if job.weights in FITTED and (steps.D is not None or steps.delta is not None):
+        raise UsageError(
+            f"--weights {job.weights} scales the network: --laplacian-norm and --spectral-gap cannot be given."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,25 +161,47 @@ def run_loaded(
     loaded: Loaded, job: Job, options: Options, network: Network | None = None, watch: Watch | None = None
 ) -> Outcome:
     """Do a job whose data are loaded already; it may differ from the job they were loaded for in its network."""
+    from fdglm_fast.best_scale import bound_factors
     from fdglm_fast.engine import planned_schedule
     from fdglm_fast.fingerprint import deciding_options, fingerprint
     from fdglm_fast.kernels.compile import prepare
-    from fdglm_fast.network import build_network
+    from fdglm_fast.network import unscaled_network
     from fdglm_fast.solve import solve
 
     watch = watch or Watch()
     if network is None:
-        network = build_network(job.graph, job.agents, job.seed, job.weights)
+        network = unscaled_network(job.graph, job.agents, job.seed, job.weights)
     problem = loaded.split(job.agents)
     planned = planned_schedule(problem, options.schedule, options.threads)
     compiling = prepare(problem.dtype, planned, notify=watch.say)  # where auto is not what was guessed
     began = time.perf_counter()
+    problem, network = fit_weights(problem, network, job, options)
     result = solve(problem, network, reference=loaded.reference, options=options)
     seconds = {**loaded.seconds, **result.seconds, "solve": time.perf_counter() - began}
     seconds["compile"] += compiling
     decided = deciding_options(job, options, problem.dtype.name, loaded.compressed)
     mark = None if loaded.data_hash is None else fingerprint(decided, loaded.data_hash)
-    return Outcome(job, problem, network, result, seconds, decided, loaded.data_hash, mark)
+    factors = bound_factors(network, result.steps.chi)
+    return Outcome(job, problem, network, result, seconds, decided, loaded.data_hash, mark, factors)
+
+
+def fit_weights(problem: Problem, network: Network, job: Job, options: Options) -> tuple[Problem, Network]:
+    """The network scaled for chi where its weights ask for that, and the problem with ||X|| where it was computed."""
+    from threadpoolctl import threadpool_limits
+
+    from fdglm_fast.network import FITTED
+    from fdglm_fast.steps import design_norm
+
+    if job.weights not in FITTED or job.agents == 1:
+        return problem, network
+    chi = options.steps.chi
+    if chi is None:
+        if problem.norm is None:
+            with threadpool_limits(1, user_api="blas"):
+                problem = replace(problem, norm=design_norm(problem))
+        chi = problem.norm
+    assert chi is not None
+    return problem, network.scaled_for(chi)
 
 
 def _load(job: Job, options: Options, watch: Watch, hashed: bool) -> Loaded:

@@ -5,7 +5,8 @@ L = sum over edges of w_ij (e_i - e_j)(e_i - e_j)',   D >= ||L||,   1/delta >= |
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +19,8 @@ from fdglm_fast.graph_spec import MAX_AGENTS, parse_spec
 from fdglm_fast.graphs import RANDOM, component_labels, draw
 from fdglm_fast.spectrum import Spectrum
 
-WEIGHTINGS = ("unit", "metropolis", "file")
+WEIGHTINGS = ("unit", "metropolis", "file", "scaled", "optimal")
+FITTED = ("scaled", "optimal")  # weightings whose scale is fitted to chi = ||X||, which a graph does not know
 DIAMETER_LIMIT = 2000
 
 
@@ -138,6 +140,15 @@ class Network:
             return None
         return self._spectrum.gap if self.is_connected else 0.0
 
+    def scaled_for(self, chi: float) -> Network:
+        """The network with its weights times the factor that is best under the theorem's bound for ||X|| <= chi."""
+        from fdglm_fast.best_scale import best_scale
+
+        gap = self.spectral_gap
+        if not gap or not chi > 0.0:  # one agent has no weights; X = 0 leaves nothing to weigh against
+            return self
+        return replace(self, weights=self.weights * best_scale(chi, self.laplacian_norm, gap))
+
     def _parts(self) -> list[Network]:
         parts = []
         for members in self.components():
@@ -174,11 +185,23 @@ def metropolis_weights(edges: NDArray[np.int64], m: int) -> NDArray[np.float64]:
     return 1.0 / (1.0 + degrees[edges].max(axis=1))
 
 
-def build_network(spec: str, agents: int, seed: int = 0, weights: str = "unit") -> Network:
+def build_network(spec: str, agents: int, seed: int = 0, weights: str = "unit", chi: float | None = None) -> Network:
     """The connected network that a specification describes, `NAME[:PARAM]` with `weights` on its edges.
 
-    One agent has no neighbours, and the specification is not looked at.
+    One agent has no neighbours, and the specification is not looked at. Weights `scaled` (unit weights times the best
+    factor under the theorem's bound) need `chi`, a bound on ||X||; `optimal` (least condition number) have the ||L||
+    of unit weights unless `chi` is given, and then the best factor too.
     """
+    if chi is not None and not (math.isfinite(chi) and chi > 0.0):
+        raise UsageError(f"chi must be a positive number, not {chi}.")
+    if weights == "scaled" and chi is None and agents > 1:
+        raise UsageError("weights 'scaled' need a bound on ||X|| to be scaled for (--chi).")
+    network = unscaled_network(spec, agents, seed, weights)
+    return network if chi is None or weights not in FITTED else network.scaled_for(chi)
+
+
+def unscaled_network(spec: str, agents: int, seed: int = 0, weights: str = "unit") -> Network:
+    """The network before its weights are scaled for chi: what can be known, and refused, without the data."""
     if not 1 <= agents <= MAX_AGENTS:
         raise UsageError(f"the number of agents must be from 1 to {MAX_AGENTS}, not {agents}.")
     if seed < 0:
@@ -193,28 +216,36 @@ def build_network(spec: str, agents: int, seed: int = 0, weights: str = "unit") 
     if weights == "file":
         raise UsageError(f"weights 'file' need a graph from a file, and '{parsed.name}' is none.")
     edges, positions, attempt = draw(parsed, agents, seed)
-    chosen = metropolis_weights(edges, agents) if weights == "metropolis" else np.ones(len(edges))
+    chosen = _rule_weights(edges, agents, weights, parsed.name)
     return Network(agents, edges, chosen, spec, seed if parsed.name in RANDOM else None, attempt, positions)
+
+
+def _rule_weights(edges: NDArray[np.int64], m: int, weights: str, family: str) -> NDArray[np.float64]:
+    """Weights that follow from the graph; `scaled` ones are equal until they are scaled."""
+    from fdglm_fast.optimal_weights import EDGE_TRANSITIVE, optimal_weights
+
+    if weights == "metropolis":
+        return metropolis_weights(edges, m)
+    if weights == "optimal" and family not in EDGE_TRANSITIVE:
+        return optimal_weights(edges, m)
+    return np.ones(len(edges))
 
 
 def _from_file(path: str, agents: int, spec: str, weights: str) -> Network:
     from fdglm_fast.graph_file import read_graph_file
 
     edges, file_weights = read_graph_file(path, agents)
-    if weights == "metropolis":
-        chosen = metropolis_weights(edges, agents)
-    elif weights == "unit":
-        chosen = np.ones(len(edges))
-    elif file_weights is None:
+    if weights == "file" and file_weights is None:
         raise DataError(f"graph file '{printable(path)}' has no weights: use 'unit' or 'metropolis' instead.")
-    else:
-        chosen = file_weights
-    network = Network(agents, edges, chosen, spec)
+    stored = file_weights if weights == "file" and file_weights is not None else np.ones(len(edges))
+    network = Network(agents, edges, stored, spec)
     if not network.is_connected:
         highest = int(edges.max())
         hint = "" if highest == agents - 1 else f"; the file names no vertex above {highest}"
         parts = _describe(network.components())
         raise DataError(f"the graph of '{printable(path)}' is disconnected: {parts}{hint}.")
+    if weights != "file":
+        network = replace(network, weights=_rule_weights(edges, agents, weights, "file"))
     return network
 
 

@@ -36,7 +36,7 @@ def as_json(outcome: Outcome, tags: dict[str, str] | None = None, command: str |
     job, problem, network, result = outcome.job, outcome.problem, outcome.network, outcome.result
     end = result.trace[-1] if result.trace else None
     single = job.agents == 1
-    seconds = outcome.seconds
+    seconds, factor = outcome.seconds, outcome.bound_factors
     return clean(
         {
             "data": {
@@ -56,6 +56,8 @@ def as_json(outcome: Outcome, tags: dict[str, str] | None = None, command: str |
                 "laplacian_norm": network.laplacian_norm,
                 "spectral_gap": network.spectral_gap,
                 "attempt": network.attempt,
+                "bound_factor": factor.used if factor else None,
+                "unit_bound_factor": factor.unit if factor else None,
             },
             "loss": problem.loss.spec,
             "penalty": problem.penalty.spec,

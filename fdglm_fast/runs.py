@@ -16,6 +16,7 @@ from fdglm_fast.files import printable
 
 Array = npt.NDArray[np.float64]
 SINGLE = "single"  # the name of the network that one agent does not have
+PAPER = "paper"  # the method of results that do not name one
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +31,7 @@ class Run:
         try:
             whole = [self.report["data"]["n"], self.report["data"]["d"], self.agents, self.iterations, self.max_degree]
             sound = all(isinstance(value, int) and value >= 0 for value in whole) and self.agents >= 1
-            words = [self.report["loss"], self.report["penalty"], self.report["stop_reason"], self.dtype]
+            words = [self.report["loss"], self.report["penalty"], self.report["stop_reason"], self.dtype, self.method]
             sound = sound and all(isinstance(word, str) for word in words) and len(self.column("iteration")) > 0
             sound = sound and (self.agents == 1 or isinstance(self.report["graph"]["spec"], str))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -60,6 +61,10 @@ class Run:
         except FdglmError:
             return None
         return self.report["graph"].get("seed") if drawn else None
+
+    @property
+    def method(self) -> str:
+        return self.report.get("method", PAPER)  # type: ignore[no-any-return]
 
     @property
     def n(self) -> int:
@@ -92,10 +97,11 @@ class Run:
 
     @cached_property
     def label(self) -> str:
-        """m, network and seed in a few words."""
+        """m, network, seed and method in a few words."""
+        how = "" if self.method == PAPER else f", {self.method}"
         if self.agents == 1:
-            return "1 agent"
-        return f"{self.agents} agents, {self.graph}" + ("" if self.seed is None else f", seed {self.seed}")
+            return f"1 agent{how}"
+        return f"{self.agents} agents, {self.graph}" + ("" if self.seed is None else f", seed {self.seed}") + how
 
 
 @dataclass(frozen=True, eq=False)

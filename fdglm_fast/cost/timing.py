@@ -81,6 +81,16 @@ def iteration_seconds(
     return synchronous_seconds(n, columns, degrees, itemsize, link, weighted=is_weighted(network), method=method)
 
 
+def exchange_seconds(
+    operations: float, exchanges: float, max_degree: int, n: int, itemsize: int, link: Link
+) -> IterationTime:
+    """Seconds of an iteration of one step: `operations` of the slowest agent, and so many exchanges of n-vectors."""
+    compute = operations / link.flops
+    transfer = exchanges * max_degree * n * itemsize / link.bandwidth
+    waiting = exchanges * link.latency
+    return IterationTime(compute + waiting + transfer, compute, waiting, transfer)
+
+
 def synchronous_seconds(
     n: int,
     columns: npt.NDArray[np.float64],

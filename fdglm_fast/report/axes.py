@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from fdglm_fast.cost.model import messages, normalized_cost
-from fdglm_fast.cost.timing import PRESETS, Link, iteration_seconds
+from fdglm_fast.cost.model import messages, normalized_cost, paper_cost
+from fdglm_fast.cost.timing import PRESETS, Link, exchange_seconds, iteration_seconds
 from fdglm_fast.errors import FdglmError
-from fdglm_fast.network import Network, build_network
+from fdglm_fast.network import FITTED, Network, build_network
 from fdglm_fast.partition import contiguous
-from fdglm_fast.runs import Run
+from fdglm_fast.runs import PAPER, Run
 
 UNITS = 32  # where the paper's second figure ends: what one agent spends in so many iterations
 
@@ -27,9 +28,9 @@ class Axis:
 
 
 @lru_cache(maxsize=4096)
-def _network(spec: str, agents: int, seed: int, weights: str) -> Network | None:
+def _network(spec: str, agents: int, seed: int, weights: str, chi: float | None) -> Network | None:
     try:
-        return build_network(spec, agents, seed, weights)
+        return build_network(spec, agents, seed, weights, chi)
     except FdglmError:  # a graph file that is gone, or a family that this version does not know
         return None
 
@@ -38,28 +39,52 @@ def network_of(run: Run) -> Network | None:
     """The network of a run, built again from its description; None where that is not possible."""
     graph = run.report["graph"]
     seed, weights = graph.get("seed"), graph.get("weights")
-    return _network(run.graph if run.agents > 1 else "complete", run.agents, seed or 0, weights or "unit")
+    chi = run.report.get("steps", {}).get("chi") if weights in FITTED else None
+    return _network(run.graph if run.agents > 1 else "complete", run.agents, seed or 0, weights or "unit", chi)
+
+
+def stated(run: Run, name: str) -> float | None:
+    """A cost of an iteration as the run itself states it: the models here are of the paper's method alone."""
+    value = (run.report.get("cost") or {}).get(name)
+    return float(value) if isinstance(value, (int, float)) else None
 
 
 def operations(run: Run) -> float:
     """Operations per agent, in units of one iteration of one agent: the axis of the paper's second figure."""
+    if run.method != PAPER:
+        own = stated(run, "normalized_ops_per_iteration")
+        return math.nan if own is None else own
     return normalized_cost(run.n, run.d, run.agents, run.max_degree)
 
 
 def bytes_sent(run: Run) -> float | None:
     """Bytes that all agents together send."""
+    if run.method != PAPER:
+        return stated(run, "bytes_per_iteration")
     network = network_of(run)
     return None if network is None else float(messages(network, run.n, run.itemsize).total_bytes)
 
 
 def seconds_on(link: Link) -> Callable[[Run], float | None]:
     def width(run: Run) -> float | None:
+        if run.method != PAPER:
+            return _stated_seconds(run, link)
         network = network_of(run)
         if network is None:
             return None
         return iteration_seconds(network, contiguous(run.d, run.agents).sizes, run.n, run.itemsize, link).total
 
     return width
+
+
+def _stated_seconds(run: Run, link: Link) -> float | None:
+    """From the operations and messages that the run states: 2 |E| messages are one exchange."""
+    units, sent, edges = operations(run), stated(run, "messages_per_iteration"), run.report["graph"].get("edges")
+    if not math.isfinite(units) or sent is None or not isinstance(edges, int):
+        return None
+    spent = units * paper_cost(run.n, run.d, 1, 0)
+    exchanges = sent / (2.0 * edges) if edges else 0.0
+    return exchange_seconds(spent, exchanges, run.max_degree, run.n, run.itemsize, link).total
 
 
 ITERATIONS = Axis("figure1", "iterations", lambda run: 1.0)

@@ -79,9 +79,8 @@ class _Sight:
 
 
 def _first_below(run: Run, study: Study, target: float) -> float | None:
-    t = run.column("iteration")
-    low = np.flatnonzero(study.logarithm(run, t) <= target)
-    return float(t[low[0]]) * operations(run) if low.size else None
+    t = study.reached(run, target)
+    return None if t is None else t * operations(run)
 
 
 # --- the claims ---------------------------------------------------------------------------------------------

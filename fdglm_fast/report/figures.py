@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,18 +15,34 @@ from fdglm_fast.report.axes import BYTES, ITERATIONS, OPERATIONS, SECONDS, UNITS
 from fdglm_fast.report.curves import Curve, curve
 from fdglm_fast.report.palette import levels
 from fdglm_fast.report.study import Study
-from fdglm_fast.runs import SINGLE
+from fdglm_fast.runs import PAPER, SINGLE, Run
 
 SINGLE_LABEL = "single agent"
 
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """A curve with its name and its place in the sequence of colours; None is the single agent's."""
+    """A curve with its name and its place in the sequence of colours; None is the single agent's.
+
+    `dotted` lines are of another method than the paper's.
+    """
 
     label: str
     level: int | None
     curve: Curve
+    dotted: bool = False
+
+    @property
+    def key(self) -> Key:
+        return Key(self.label, self.level, self.dotted)
+
+
+class Key(NamedTuple):
+    """An entry of the legend."""
+
+    label: str
+    level: int | None
+    dotted: bool = False
 
 
 @dataclass(frozen=True)
@@ -66,12 +83,12 @@ class Figure:
     panels: list[Panel]
 
     @property
-    def legend(self) -> list[tuple[str, int | None]]:
-        """(label, level) of all lines, the single agent first, then by the number of agents."""
-        found = {line.label: line.level for panel in self.panels for line in panel.lines}
+    def legend(self) -> list[Key]:
+        """All lines, the single agent first, then by the number of agents."""
+        found = {line.key for panel in self.panels for line in panel.lines}
         if any(panel.level is not None for panel in self.panels):
-            found[SINGLE_LABEL] = None
-        return sorted(found.items(), key=lambda item: (-1 if item[1] is None else item[1], item[0]))
+            found.add(Key(SINGLE_LABEL, None))
+        return sorted(found, key=lambda key: (-1 if key.level is None else key.level, key.label))
 
 
 def family_title(graph: str) -> str:
@@ -94,15 +111,15 @@ def figures(study: Study) -> Iterator[Figure]:
         study,
         ITERATIONS,
         "Figure 1: convergence by iterations",
-        f"log10 of the {what} of the ergodic average against iterations; the single agent in every panel.{several}",
+        f"log10 of the {what} of {_whose(study)} against iterations; the single agent in every panel.{several}",
     )
-    units = _units(study)
+    units, own = _units(study), _own_costs(study)
     yield _figure(
         study,
         OPERATIONS,
         "Figure 2: convergence at equal operations per agent",
         f"The same against operations per agent, in units of one iteration of a single agent, which ends at {units:g} "
-        f"iterations. Iteration t of m agents sits at t [n(4d/m + 2Δ + 7) + 5d/m] / [n(4d + 1) + 5d].{several}",
+        f"iterations. Iteration t of m agents sits at t [n(4d/m + 2Δ + 7) + 5d/m] / [n(4d + 1) + 5d]{own}.{several}",
         units,
     )
     yield _figure(
@@ -110,7 +127,7 @@ def figures(study: Study) -> Iterator[Figure]:
         BYTES,
         "Convergence by bytes sent",
         "The same against the bytes that all agents together have sent: λ and u to every neighbour, 4 n numbers an "
-        f"edge and iteration. A single agent sends nothing; its end is the dashed line.{several}",
+        f"edge and iteration{own}. A single agent sends nothing; its end is the dashed line.{several}",
     )
     for name, axis in SECONDS.items():
         link = PRESETS[name]
@@ -122,6 +139,20 @@ def figures(study: Study) -> Iterator[Figure]:
         )
 
 
+def _whose(study: Study) -> str:
+    """Which coefficients are measured: other methods than the paper's have no average but their answer."""
+    others = [name for name in study.methods if name != PAPER]
+    if not others:
+        return "the ergodic average"
+    answer = f"the last iterate ({', '.join(others)}, dotted)"
+    return f"the ergodic average (paper) and {answer}" if PAPER in study.methods else answer
+
+
+def _own_costs(study: Study) -> str:
+    others = [name for name in study.methods if name != PAPER]
+    return f" (paper; {', '.join(others)}: as its runs state)" if others else ""
+
+
 def _link(link: Link) -> str:
     """A preset of the time model in words."""
     return (
@@ -131,7 +162,8 @@ def _link(link: Link) -> str:
 
 
 def _several(study: Study) -> bool:
-    return any(len(study.cell(graph, m)) > 1 for graph in study.families for m in study.sizes(graph))
+    kinds = [study.only(method) for method in study.methods]
+    return any(len(kind.cell(graph, m)) > 1 for kind in kinds for graph in kind.families for m in kind.sizes(graph))
 
 
 def _units(study: Study) -> float:
@@ -142,13 +174,11 @@ def _units(study: Study) -> float:
 def _figure(study: Study, axis: Axis, title: str, caption: str, limit: float | None = None) -> Figure:
     place = levels(study.agents)
     found: list[tuple[str, list[Line]]] = []
-    alone = curve(study, [study.single], axis, limit) if study.single else None
+    alone = _lines(study, study.cell(SINGLE, 1), axis, limit, SINGLE_LABEL, None)
     for graph in study.families or [SINGLE]:
-        lines = [] if alone is None else [Line(SINGLE_LABEL, None, alone)]
+        lines = list(alone)
         for m in study.sizes(graph) if graph != SINGLE else []:
-            drawn = curve(study, study.cell(graph, m), axis, limit)
-            if drawn is not None:
-                lines.append(Line(f"{m} agents", place[m], drawn))
+            lines += _lines(study, study.cell(graph, m), axis, limit, f"{m} agents", place[m])
         if lines:
             found.append((family_title(graph) if graph != SINGLE else "Single agent", lines))
     end = None
@@ -159,6 +189,17 @@ def _figure(study: Study, axis: Axis, title: str, caption: str, limit: float | N
         return Figure(axis.name, title, caption, [])
     x, y = _x_scale(axis, every, limit), _y_scale(study, every, end)
     return Figure(axis.name, title, caption, [Panel(name, lines, x, y, end) for name, lines in found])
+
+
+def _lines(study: Study, runs: list[Run], axis: Axis, limit: float | None, label: str, level: int | None) -> list[Line]:
+    """A line for each method that the runs are of."""
+    found = []
+    for method in study.methods:
+        drawn = curve(study, [run for run in runs if run.method == method], axis, limit)
+        if drawn is not None:
+            other = method != PAPER
+            found.append(Line(f"{label}, {method}" if other else label, level, drawn, other))
+    return found
 
 
 # --- scales -------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ WIDTH, HEIGHT = 380, 270  # of a panel
 LEFT, RIGHT, TOP, BOTTOM = 46, 30, 26, 40  # what its axes leave free
 COLUMNS = 3
 LEGEND_WIDTH, LEGEND_HEIGHT, HEAD = 104, 18, 34
+LEGEND_MARK, LETTER = 34, 6.2  # of a wider entry: the stroke with its margins, and a letter
 LABEL_HEIGHT = 9.5
 
 
@@ -47,20 +48,23 @@ class Sheet:
     height: int
     columns: int
     per_row: int  # entries of the legend
+    entry: int  # width of one
     panels_at: int
 
     @classmethod
     def of(cls, figure: Figure) -> Sheet:
         columns = min(COLUMNS, len(figure.panels))
         rows = -(-len(figure.panels) // columns)
-        per_row = max(1, (columns * WIDTH - LEFT) // LEGEND_WIDTH)
+        longest = max((len(key.label) for key in figure.legend), default=0)
+        entry = max(LEGEND_WIDTH, round(LEGEND_MARK + LETTER * longest))
+        per_row = max(1, (columns * WIDTH - LEFT) // entry)
         begin = HEAD + LEGEND_HEIGHT * -(-len(figure.legend) // per_row)
-        return cls(columns * WIDTH, begin + rows * HEIGHT, columns, per_row, begin)
+        return cls(columns * WIDTH, begin + rows * HEIGHT, columns, per_row, entry, begin)
 
     def legend(self, count: int) -> Iterator[tuple[int, int]]:
         """Where the entries of the legend begin: the left end of the base line."""
         for k in range(count):
-            yield LEFT + LEGEND_WIDTH * (k % self.per_row), HEAD + 4 + LEGEND_HEIGHT * (k // self.per_row)
+            yield LEFT + self.entry * (k % self.per_row), HEAD + 4 + LEGEND_HEIGHT * (k // self.per_row)
 
     def panels(self, count: int) -> Iterator[tuple[int, int]]:
         """The upper left corners of the panels."""

@@ -13,7 +13,7 @@ from fdglm_fast.partition import contiguous
 from fdglm_fast.report.axes import network_of, operations
 from fdglm_fast.report.study import Study
 from fdglm_fast.report.table import Cell, Column, Table, whole
-from fdglm_fast.runs import Run
+from fdglm_fast.runs import PAPER, Run
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,9 @@ def count_study(study: Study) -> Counter:
     from fdglm_fast.cost.fitting import Kind, fit_kinds
 
     report = study.first.report
-    wanted = sorted({_kind(run) for run in study.runs})
+    wanted = sorted({_kind(run) for run in study.runs if run.method == PAPER})
+    if not wanted:
+        return Counter({})
     kinds = [Kind(report["penalty"], report["loss"], weighted, single) for weighted, single in wanted]
     try:
         fits, _ = fit_kinds(kinds)
@@ -52,6 +54,7 @@ def operation_table(study: Study, counter: Counter) -> Table:
     """For the agent of largest degree: the paper's formula, the model for this penalty, and the count."""
     penalty = study.first.report["penalty"].partition(":")[0]
     rows: list[dict[str, Cell]] = []
+    study = study.only(PAPER)  # the formula, the model and the counted updates are the paper's
     for graph, m in [("single", 1)] * bool(study.single) + [(g, m) for g in study.families for m in study.sizes(g)]:
         for run in study.cell(graph, m):
             kind, largest = _kind(run), int(contiguous(run.d, run.agents).sizes.max())

@@ -12,8 +12,9 @@ from fdglm_fast.report.claims import MISSING, Verdict
 from fdglm_fast.report.figures import Figure
 from fdglm_fast.report.study import Study
 from fdglm_fast.report.style import STYLE
-from fdglm_fast.report.svg import panel_svg
+from fdglm_fast.report.svg import panel_svg, stroke
 from fdglm_fast.report.table import Table
+from fdglm_fast.runs import PAPER
 
 PAPER_SIZE, PAPER_ITERATIONS = (16384, 2048), 5000
 
@@ -127,9 +128,19 @@ def _facts(study: Study) -> str:
         "networks": ", ".join(study.families) or "none",
         "agents": ", ".join(str(m) for m in ([1] if study.single else []) + study.agents),
         "seeds": ", ".join(str(seed) for seed in study.seeds) or "none drawn",
-        "iterations": f"compared after {study.iterations}",
+        "iterations": _compared(study),
     }
+    if study.methods != [PAPER]:
+        facts["methods"] = ", ".join(study.methods)
     return _list(facts)
+
+
+def _compared(study: Study) -> str:
+    """How far the runs of each method all go, which is where the tables compare them."""
+    ends = [(method, study.only(method).iterations) for method in study.methods]
+    if len(ends) == 1:
+        return f"compared after {study.iterations}"
+    return "compared after " + ", ".join(f"{end} ({method})" for method, end in ends)
 
 
 def _list(facts: dict[str, str]) -> str:
@@ -138,10 +149,9 @@ def _list(facts: dict[str, str]) -> str:
 
 def _figure(prefix: str, figure: Figure) -> str:
     keys = []
-    for label, level in figure.legend:
-        stroke = "single" if level is None else f"s{level}"
-        mark = f'<svg viewBox="0 0 24 8" aria-hidden="true"><path class="line {stroke}" d="M0 4h24"/></svg>'
-        keys.append(f"<li>{mark}{escape(label)}</li>")
+    for key in figure.legend:
+        mark = f'<svg viewBox="0 0 24 8" aria-hidden="true"><path class="{stroke(key)}" d="M0 4h24"/></svg>'
+        keys.append(f"<li>{mark}{escape(key.label)}</li>")
     panels = "".join(panel_svg(panel, f"{figure.title}: {panel.title}") for panel in figure.panels)
     return (
         f"{_heading(prefix, figure)}<figure><figcaption>{escape(figure.caption)}</figcaption>"

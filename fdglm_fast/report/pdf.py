@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from fdglm_fast.report.figures import Figure, Line, Panel
 from fdglm_fast.report.geometry import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Sheet, end_labels, x_of, y_of
-from fdglm_fast.report.palette import FAINT, INK, LIGHT
+from fdglm_fast.report.palette import DOTS, FAINT, INK, LIGHT
 
 STYLE: dict[Any, Any] = {
     "text.usetex": False,
@@ -23,6 +23,7 @@ STYLE: dict[Any, Any] = {
     "figure.dpi": 72.0,
 }
 DASHES = (0, (5, 3))
+SPOTS = (0, tuple(float(word) for word in DOTS.split()))
 Points = npt.NDArray[np.float64]
 
 
@@ -38,9 +39,9 @@ def figure_pdf(figure: Figure) -> bytes:
         FigureCanvasPdf(canvas)
         draw = _Pen(canvas, sheet.height)
         draw.text(LEFT, 20, figure.title, size=11.0)
-        for (label, level), (x, y) in zip(figure.legend, sheet.legend(len(figure.legend)), strict=True):
-            draw.line(np.array([[x, y - 4.0], [x + 20.0, y - 4.0]]), level)
-            draw.text(x + 26, y, label)
+        for key, (x, y) in zip(figure.legend, sheet.legend(len(figure.legend)), strict=True):
+            draw.line(np.array([[x, y - 4.0], [x + 20.0, y - 4.0]]), key.level, key.dotted)
+            draw.text(x + 26, y, key.label)
         for panel, corner in zip(figure.panels, sheet.panels(len(figure.panels)), strict=True):
             _panel(draw.at(*corner), panel)
         stream = io.BytesIO()
@@ -79,9 +80,9 @@ class _Pen:
         style = {"fontsize": size, "color": colour, "ha": align, "va": "baseline", "rotation": turn}
         self._canvas.text(*place, words, transform=IdentityTransform(), rotation_mode="anchor", **style)
 
-    def line(self, points: Points, level: int | None) -> None:
-        """A curve in its colour; the single agent's is dashed ink."""
-        dashes = {"ls": DASHES} if level is None else {}
+    def line(self, points: Points, level: int | None, dotted: bool = False) -> None:
+        """A curve in its colour; the single agent's is dashed ink, and other methods are dotted."""
+        dashes: dict[str, Any] = {"ls": SPOTS} if dotted else {"ls": DASHES} if level is None else {}
         self._path(self._place(points), closed=False, ec=INK if level is None else LIGHT[level], lw=1.3, **dashes)
 
     def strokes(self, ends: list[tuple[float, float, float, float]], colour: str) -> None:
@@ -120,7 +121,7 @@ def _panel(draw: _Pen, panel: Panel) -> None:
     for line in ordered:
         _band(draw, panel, line)
     for line in ordered:
-        draw.line(_points(panel, line.curve.x, line.curve.y), line.level)
+        draw.line(_points(panel, line.curve.x, line.curve.y), line.level, line.dotted)
     for y, words, level in end_labels(panel):
         draw.text(right + 4.0, y + 3.0, words, size=7.0, colour=LIGHT[level])
 

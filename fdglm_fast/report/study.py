@@ -1,16 +1,18 @@
-"""Runs that belong together: one problem and one rule of steps, on different networks of different sizes."""
+"""Runs that belong together: one problem, on different networks of different sizes, by one method or several.
+
+Runs of the paper's method with different rules of steps are different studies; other methods are in each of them.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from fdglm_fast.runs import SINGLE, Run
+from fdglm_fast.runs import PAPER, SINGLE, Run
 
 Array = npt.NDArray[np.float64]
 
@@ -49,7 +51,7 @@ RESIDUAL = Measure(
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """The runs of one problem; `left_out` names runs that another one of the same network and seed replaces."""
+    """The runs of one problem; `left_out` names runs that another of the same network, seed and method replaces."""
 
     title: str
     runs: list[Run]
@@ -59,6 +61,15 @@ class Study:
     def measure(self) -> Measure:
         known = [np.isfinite(run.column(RELATIVE_ERROR.column)).all() for run in self.runs]
         return RELATIVE_ERROR if all(known) else RESIDUAL
+
+    @cached_property
+    def methods(self) -> list[str]:
+        """The methods that occur, the paper's first."""
+        return sorted({run.method for run in self.runs}, key=lambda name: (name != PAPER, name))
+
+    def only(self, method: str) -> Study:
+        """The runs of one method."""
+        return replace(self, runs=[run for run in self.runs if run.method == method], left_out=[])
 
     @cached_property
     def families(self) -> list[str]:
@@ -81,7 +92,8 @@ class Study:
 
     @property
     def single(self) -> Run | None:
-        found = self.cell(SINGLE, 1)
+        """The run of one agent; the paper's where there are several."""
+        found = sorted(self.cell(SINGLE, 1), key=lambda run: self.methods.index(run.method))
         return found[0] if found else None
 
     @property
@@ -101,6 +113,12 @@ class Study:
         """The measure after so many iterations, between two records by its logarithm against log t."""
         return float(10.0 ** self.logarithm(run, np.array([iteration]))[0])
 
+    def reached(self, run: Run, level: float) -> float | None:
+        """The iteration of the first record whose log10 of the measure is at `level` or below; None where none is."""
+        t = run.column("iteration")
+        low = np.flatnonzero(self.logarithm(run, t) <= level)
+        return float(t[low[0]]) if low.size else None
+
     def logarithm(self, run: Run, iterations: Array) -> Array:
         """log10 of the measure at the given iterations; NaN outside what was recorded."""
         t = run.column("iteration")
@@ -116,34 +134,53 @@ class Study:
 
 
 def studies(runs: list[Run]) -> list[Study]:
-    """The runs sorted into studies; a single agent counts for every study of its problem."""
-    single, several = defaultdict(list), defaultdict(list)
-    for run in runs:
-        if run.agents == 1:
-            single[_problem(run)].append(run)
-        else:
-            key = (*_problem(run), run.report["graph"].get("weights"))
-            several[key].append(run)
-    groups = [(key[:-1], key[-1], single.get(key[:-1], []) + found) for key, found in several.items()]
-    lonely = [key for key in single if key not in {key[:-1] for key in several}]
-    groups += [(key, None, single[key]) for key in lonely]
-    return [_study(key, weights, found, len(groups) > 1) for key, weights, found in groups]
+    """The runs sorted into studies; a single agent counts for every study of its problem, whatever the weights."""
+    groups: dict[_Key, list[Run]] = {}
+    # Networks of the paper's method say which studies there are; then other methods, then single agents join them.
+    for run in sorted(runs, key=lambda run: (run.agents == 1, run.method != PAPER)):
+        fitting = [key for key in groups if _belongs(run, key)]
+        for key in fitting or [_key(run)]:
+            groups.setdefault(key, []).append(run)
+    several = len(groups) > 1
+    return [_study(key, sorted(found, key=lambda run: run.agents > 1), several) for key, found in groups.items()]
+
+
+class _Key(NamedTuple):
+    """What the runs of a study share: data, size, type and model; the rule of the paper's steps; the weights."""
+
+    problem: tuple[Any, ...]
+    rule: str | None
+    weights: str | None
+
+
+def _key(run: Run) -> _Key:
+    rule = run.report.get("steps", {}).get("rule") if run.method == PAPER else None
+    return _Key(_problem(run), rule, run.report["graph"].get("weights") if run.agents > 1 else None)
+
+
+def _belongs(run: Run, key: _Key) -> bool:
+    """Whether a run has its place in a study: one agent has no weights, and only the paper's method a rule of steps."""
+    own = _key(run)
+    return (
+        own.problem == key.problem
+        and (run.method != PAPER or key.rule in (None, own.rule))
+        and (run.agents == 1 or own.weights == key.weights)
+    )
 
 
 def _problem(run: Run) -> tuple[Any, ...]:
     """What two runs must share to be compared."""
     report = run.report
     content = report["data"].get("hash") or report["data"].get("path")
-    model = (report["loss"], report["penalty"], report.get("reg"), report.get("method", "paper"))
-    return (content, run.n, run.d, run.dtype, *model, report.get("steps", {}).get("rule"))
+    return (content, run.n, run.d, run.dtype, report["loss"], report["penalty"], report.get("reg"))
 
 
-def _study(key: tuple[Any, ...], weights: str | None, runs: list[Run], several: bool) -> Study:
-    """One run for each network, size and seed: the longest, and then the first by name."""
-    chosen: dict[tuple[str, int, int | None], Run] = {}
+def _study(key: _Key, runs: list[Run], several: bool) -> Study:
+    """One run for each network, size, seed and method: the longest, and then the first by name."""
+    chosen: dict[tuple[str, int, int | None, str], Run] = {}
     left_out = []
     for run in runs:
-        cell = (run.graph, run.agents, run.seed)
+        cell = (run.graph, run.agents, run.seed, run.method)
         other = chosen.get(cell)
         if other is None:
             chosen[cell] = run
@@ -151,9 +188,12 @@ def _study(key: tuple[Any, ...], weights: str | None, runs: list[Run], several: 
             longer, shorter = (run, other) if run.iterations > other.iterations else (other, run)
             chosen[cell] = longer
             left_out.append(f"{shorter.name} ({shorter.label}): {longer.name} is shown for the same network.")
-    _, n, d, dtype, loss, penalty, reg, method, rule = key
+    _, n, d, dtype, loss, penalty, reg = key.problem
     words = f"{loss} loss" + ("" if penalty == "none" else f", penalty {penalty} with weight {reg:g}")
-    title = f"{words}; {n} samples x {d} features, {dtype}"
-    if several:
-        title += f"; {method} method, {rule} steps" + ("" if weights in (None, "unit") else f", {weights} weights")
-    return Study(title, list(chosen.values()), left_out)
+    study = Study(f"{words}; {n} samples x {d} features, {dtype}", list(chosen.values()), left_out)
+    if not several:
+        return study
+    how = " and ".join(study.methods) + (" methods" if len(study.methods) > 1 else " method")
+    how += f", {key.rule} steps" if key.rule else ""
+    how += "" if key.weights in (None, "unit") else f", {key.weights} weights"
+    return replace(study, title=f"{study.title}; {how}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fdglm_fast.report.palette import DARK, LIGHT
+from fdglm_fast.report.palette import DARK, DOTS, LIGHT
 
 
 def _variables(colours: tuple[str, ...]) -> str:
@@ -44,7 +44,7 @@ svg .title{{font-weight:600;font-size:12.5px}} svg .m{{font-size:9.5px}}
 svg .end{{text-anchor:end}} svg .mid{{text-anchor:middle}}
 svg .grid{{stroke:var(--rule);stroke-width:1}} svg .axis{{stroke:var(--ink);stroke-width:1;fill:none}}
 svg .line{{fill:none;stroke-width:1.7;stroke-linejoin:round}} svg .band{{stroke:none;fill-opacity:.2}}
-svg .single{{stroke:var(--ink);stroke-dasharray:5 3}}
+svg .single{{stroke:var(--ink);stroke-dasharray:5 3}} svg .line.other{{stroke-dasharray:{DOTS}}}
 {"".join(f"svg .s{k}{{stroke:var(--s{k})}}svg .f{k}{{fill:var(--s{k})}}" for k in range(len(LIGHT)))}
 svg .edge{{stroke:var(--ink);stroke-width:.6;fill:none}}
 svg .dot{{stroke:var(--dot);stroke-linecap:round;fill:none}} svg .hub{{fill:var(--hub)}}

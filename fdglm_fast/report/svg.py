@@ -7,9 +7,9 @@ from html import escape
 import numpy as np
 import numpy.typing as npt
 
-from fdglm_fast.report.figures import SINGLE_LABEL, Figure, Line, Panel
+from fdglm_fast.report.figures import SINGLE_LABEL, Figure, Key, Line, Panel
 from fdglm_fast.report.geometry import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Sheet, end_labels, x_of, y_of
-from fdglm_fast.report.palette import FAINT, INK, LIGHT, PAPER
+from fdglm_fast.report.palette import DOTS, FAINT, INK, LIGHT, PAPER
 
 FONT = "system-ui, 'Helvetica Neue', Arial, sans-serif"
 Array = npt.NDArray[np.float64]
@@ -21,7 +21,7 @@ _FILE_STYLE = "".join(
         "text.m{font-size:9.5px}",
         f".mid{{text-anchor:middle}}.grid{{stroke:{FAINT};stroke-width:1}}.axis{{stroke:{INK};stroke-width:1;fill:none}}",
         ".line{fill:none;stroke-width:1.7;stroke-linejoin:round}.band{stroke:none;fill-opacity:.18}",
-        f".single{{stroke:{INK};stroke-dasharray:5 3}}",
+        f".single{{stroke:{INK};stroke-dasharray:5 3}}.line.other{{stroke-dasharray:{DOTS}}}",
         *(f".s{k}{{stroke:{colour}}}.f{k}{{fill:{colour}}}" for k, colour in enumerate(LIGHT)),
     ]
 )
@@ -43,11 +43,9 @@ def figure_svg(figure: Figure) -> str:
         f'<rect {size} fill="{PAPER}"/>',
         f'<text class="title" x="{LEFT}" y="20">{escape(figure.title)}</text>',
     ]
-    for (label, level), (x, y) in zip(figure.legend, sheet.legend(len(figure.legend)), strict=True):
-        stroke = "single" if level is None else f"s{level}"
-        parts.append(
-            f'<path class="line {stroke}" d="M{x} {y - 4}h20"/><text x="{x + 26}" y="{y}">{escape(label)}</text>'
-        )
+    for key, (x, y) in zip(figure.legend, sheet.legend(len(figure.legend)), strict=True):
+        mark = f'<path class="{stroke(key)}" d="M{x} {y - 4}h20"/>'
+        parts.append(f'{mark}<text x="{x + 26}" y="{y}">{escape(key.label)}</text>')
     for panel, (x, y) in zip(figure.panels, sheet.panels(len(figure.panels)), strict=True):
         parts.append(f'<g transform="translate({x} {y})">{_panel(panel)}</g>')
     return "".join([*parts, "</svg>\n"])
@@ -85,12 +83,17 @@ def _axes(panel: Panel) -> list[str]:
     return parts
 
 
+def stroke(key: Key) -> str:
+    """The classes of a line: its colour, and whether it is of another method than the paper's."""
+    colour = "single" if key.level is None else f"s{key.level}"
+    return f"line {colour}" + (" other" if key.dotted else "")
+
+
 def _line(panel: Panel, line: Line) -> str:
-    stroke = "single" if line.level is None else f"s{line.level}"
     path = _path(panel, line.curve.x, line.curve.y)
     if len(line.curve.x) == 1:
         path += "h0.01"  # a dot
-    return f'<path class="line {stroke}" d="M{path}"><title>{escape(line.label)}</title></path>'
+    return f'<path class="{stroke(line.key)}" d="M{path}"><title>{escape(line.label)}</title></path>'
 
 
 def _band(panel: Panel, line: Line) -> str:

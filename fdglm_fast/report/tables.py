@@ -11,14 +11,24 @@ from fdglm_fast.report.claims import Verdict
 from fdglm_fast.report.drawing import small_drawing
 from fdglm_fast.report.study import RELATIVE_ERROR, Study
 from fdglm_fast.report.table import Cell, Column, Table, whole
-from fdglm_fast.runs import SINGLE, Run
+from fdglm_fast.runs import PAPER, SINGLE, Run
 
 _WHO = (Column("graph", "network"), Column("agents", "m", whole))
 _SEED = Column("seed", "seed")
 
 
 def _who(run: Run) -> dict[str, Cell]:
-    return {"graph": run.graph, "agents": run.agents, "seed": run.seed}
+    return {"graph": run.graph, "agents": run.agents, "seed": run.seed, "method": run.method}
+
+
+def _methods(study: Study) -> tuple[Column, ...]:
+    """A column for the method where there is more than the paper's."""
+    return () if study.methods == [PAPER] else (Column("method", "method"),)
+
+
+def _paper(study: Study) -> Study:
+    """The runs of the paper's method, of which the theorem and the cost model speak."""
+    return study.only(PAPER)
 
 
 def _number(value: Any) -> float | None:
@@ -41,22 +51,25 @@ def _ordered(study: Study) -> list[Run]:
 def summary_table(study: Study) -> Table:
     """For each network and size: the measure at T and at 32 units of operations, median and range over the seeds."""
     rows: list[dict[str, Cell]] = []
-    for graph, m in _cells(study):
-        runs = study.cell(graph, m)
+    for part, graph, m in [(each, *cell) for each in _parts(study) for cell in _cells(each)]:
+        runs, T = part.cell(graph, m), part.iterations
         row: dict[str, Cell] = {"graph": graph, "agents": m, "seeds": len(runs)}
-        for name, spots in (("final", [float(study.iterations)] * len(runs)), ("units", _equal_cost(runs))):
+        row["method"], row["iteration"] = runs[0].method, T
+        for name, spots in (("final", [float(T)] * len(runs)), ("units", _equal_cost(runs))):
             values = [study.value(run, t) for run, t in zip(runs, spots, strict=True)]
             known = bool(np.isfinite(values).all())
             row[name] = float(np.median(values)) if known else None
             row[f"{name}_low"], row[f"{name}_high"] = (min(values), max(values)) if known else (None, None)
-        row["operations"] = float(np.median([operations(run) for run in runs]))
+        row["operations"] = _number(float(np.median([operations(run) for run in runs])))
         row["bytes"] = _number(np.median([bytes_sent(run) or np.nan for run in runs])) if m > 1 else 0.0
         rows.append(row)
-    T, what = study.iterations, study.measure.name
+    what, several = study.measure.name, len(study.methods) > 1
     columns = (
         *_WHO,
+        *_methods(study),
         Column("seeds", "runs"),
-        Column("final", f"{what} at iteration {T}"),
+        *((Column("iteration", "T", whole),) if several else ()),
+        Column("final", f"{what} at iteration {'T' if several else study.iterations}"),
         Column("final_low", "least"),
         Column("final_high", "most"),
         Column("units", f"{what} at {UNITS} units"),
@@ -72,6 +85,11 @@ def summary_table(study: Study) -> Table:
     return Table("summary", "Errors by network and size", columns, rows, note)
 
 
+def _parts(study: Study) -> list[Study]:
+    """The study method by method: each is compared where its own runs have all arrived."""
+    return [study.only(method) for method in study.methods]
+
+
 def _equal_cost(runs: list[Run]) -> list[float]:
     return [UNITS / operations(run) for run in runs]
 
@@ -79,22 +97,25 @@ def _equal_cost(runs: list[Run]) -> list[float]:
 def best_table(study: Study) -> Table:
     """The best number of agents of each family, by iterations and by operations."""
     rows: list[dict[str, Cell]] = []
-    for graph in study.families:
-        row: dict[str, Cell] = {"graph": graph, "sizes": ", ".join(str(m) for m in study.sizes(graph))}
+    for part, graph in [(each, family) for each in _parts(study) for family in each.families]:
+        row: dict[str, Cell] = {"graph": graph, "sizes": ", ".join(str(m) for m in part.sizes(graph))}
+        row["method"], row["iteration"] = part.first.method, part.iterations
         for name in ("final", "units"):
             found = {}
-            for m in study.sizes(graph):
-                runs = study.cell(graph, m)
-                spots = _equal_cost(runs) if name == "units" else [float(study.iterations)] * len(runs)
+            for m in part.sizes(graph):
+                runs = part.cell(graph, m)
+                spots = _equal_cost(runs) if name == "units" else [float(part.iterations)] * len(runs)
                 found[m] = float(np.median([study.value(run, t) for run, t in zip(runs, spots, strict=True)]))
             known = {m: value for m, value in found.items() if np.isfinite(value)}
             best = min(known, key=lambda m: known[m]) if known else None
             row[name], row[f"{name}_value"] = best, None if best is None else known[best]
         rows.append(row)
-    what = study.measure.name
+    what, several = study.measure.name, len(study.methods) > 1
     columns = (
         Column("graph", "network"),
-        Column("final", f"best m at iteration {study.iterations}", whole),
+        *_methods(study),
+        *((Column("iteration", "T", whole),) if several else ()),
+        Column("final", f"best m at iteration {'T' if several else study.iterations}", whole),
         Column("final_value", what),
         Column("units", f"best m at {UNITS} units of operations", whole),
         Column("units_value", what),
@@ -109,7 +130,7 @@ def best_table(study: Study) -> Table:
 def bound_table(study: Study) -> Table:
     """What the theorem guarantees beside what was measured, at the end and at the worst record."""
     rows: list[dict[str, Cell]] = []
-    for run in _ordered(study):
+    for run in _ordered(_paper(study)):
         best = _number(run.report.get("objective", {}).get("reference"))
         objective, bound = run.column("objective_average"), run.column("bound")
         gap = objective - (np.nan if best is None else best)
@@ -146,9 +167,12 @@ def network_table(study: Study) -> Table:
     """The numbers of each network that decide how fast it can be, with a drawing."""
     rows: list[dict[str, Cell]] = []
     pictures = []
+    seen = set()
     for run in _ordered(study):
-        if run.agents == 1:
+        place = (run.graph, run.agents, run.seed)
+        if run.agents == 1 or place in seen:  # two methods on one network
             continue
+        seen.add(place)
         graph = run.report["graph"]
         norm, gap = _number(graph.get("laplacian_norm")), _number(graph.get("spectral_gap"))
         rows.append(
@@ -231,6 +255,7 @@ def run_table(study: Study) -> Table:
     columns = (
         *_WHO,
         _SEED,
+        *_methods(study),
         Column("iterations", "iterations", whole),
         Column("stop_reason", "ended by"),
         Column("error_average", f"{RELATIVE_ERROR.name}, average"),

@@ -10,6 +10,7 @@ from fdglm_fast.errors import UsageError
 from fdglm_fast.files import atomic_path, atomic_text, check_output, printable
 from fdglm_fast.report.claims import Verdict, check_claims
 from fdglm_fast.report.figures import figures
+from fdglm_fast.report.methods import method_table
 from fdglm_fast.report.operations import count_study, operation_table
 from fdglm_fast.report.page import Contents, Section, page
 from fdglm_fast.report.pdf import figure_pdf
@@ -23,7 +24,7 @@ from fdglm_fast.report.tables import (
     run_table,
     summary_table,
 )
-from fdglm_fast.runs import read_folder
+from fdglm_fast.runs import PAPER, read_folder
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,9 @@ def _check_folder(path: str, force: bool) -> None:
 
 
 def _section(study: Study) -> Section:
+    methods = method_table(study)
     tables = [
+        *([methods] if methods else []),
         summary_table(study),
         best_table(study),
         bound_table(study),
@@ -79,9 +82,9 @@ def _section(study: Study) -> Section:
         operation_table(study, count_study(study)),
         run_table(study),
     ]
-    report = study.first.report
-    judged = report["loss"] == "squared" and report["penalty"] == "none" and len(study.families) > 1
-    verdicts = check_claims(study) if judged else []
+    report, paper = study.first.report, study.only(PAPER)
+    judged = report["loss"] == "squared" and report["penalty"] == "none" and len(paper.families) > 1
+    verdicts = check_claims(paper) if judged else []
     return Section(study, list(figures(study)), tables, claims_table(verdicts) if judged else None, verdicts)
 
 
