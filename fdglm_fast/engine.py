@@ -92,7 +92,8 @@ class Engine:
         problem = self.problem
         t = steps.tau / problem.n * self._plan.scale**2
         sigma = np.full(problem.agents, steps.sigma / problem.n, problem.dtype)
-        return Steps(steps.tau, problem.dtype.type(t), sigma, np.zeros(0, problem.dtype), np.zeros(0, np.bool_))
+        none = np.zeros(0, problem.dtype), np.zeros(0, np.bool_), np.zeros(0)
+        return Steps(steps.tau, problem.dtype.type(t), sigma, *none)
 
     def _allocate(self, tiles: int, d: int, groups: int) -> State:
         problem, dtype = self.problem, self.problem.dtype

@@ -5,11 +5,12 @@
 T is one iteration of Chambolle and Pock on the saddle point with L^(1/2) in the place of L, with the steps of
 `local_steps.py`, and z = (theta, v, lambda). T is firmly nonexpansive in the norm of
 
-    P = [[1/tau_theta, 0, -X'], [0, 1/tau_v, -L^(1/2)], [-X, -L^(1/2), 1/sigma]]
+    P = [[1/(tau_theta S), 0, -X'], [0, 1/tau_v, -L^(1/2)], [-X, -L^(1/2), 1/sigma]]
 
-and r = |z - T(z)|_P is the fixed-point residual. With dz = T(z) - z and L^(1/2) dv = -tau_v L lambda,
+where S is the diagonal of the columns' scales, and r = |z - T(z)|_P is the fixed-point residual. With dz = T(z) - z
+and L^(1/2) dv = -tau_v L lambda,
 
-    r^2 = |d theta|^2/tau_theta + tau_v <lambda, L lambda> + sum_j |d lambda_j|^2/sigma_j
+    r^2 = <d theta, S^-1 d theta>/tau_theta + tau_v <lambda, L lambda> + sum_j |d lambda_j|^2/sigma_j
           - 2 <X' d lambda, d theta> + 2 tau_v <d lambda, L lambda> .
 
 It is looked at every `CHECK` iterations, which costs an exchange of lambda. z_k becomes the anchor z_0, after one plain
@@ -91,7 +92,7 @@ class FastEngine(Engine):
         kind = self.problem.dtype
         t = kind.type(steps.tau_v * self._plan.scale)
         none = np.zeros(0, kind), np.zeros(0, np.bool_)
-        return Steps(self.problem.n * steps.tau_theta, t, steps.sigma.astype(kind), *none)
+        return Steps(self.problem.n * steps.tau_theta, t, steps.sigma.astype(kind), *none, steps.scale)
 
     def advance(self, count: int) -> None:
         """`count` iterations. The looks and restarts depend on the iterates alone, not on how calls are cut."""
@@ -133,7 +134,7 @@ class FastEngine(Engine):
         # g is now X' of (1 - pull)(lambda + 2 d lambda) + pull lambda_0.
         d_g = ((state.g - pull * self._g_anchor) / (1.0 - pull) - before) / 2.0
         spread, cross, square = self._moves()
-        terms = self._by_agent(d_theta * d_theta) / steps.tau_theta + square / steps.sigma
+        terms = self._by_agent(d_theta * d_theta / steps.scale) / steps.tau_theta + square / steps.sigma
         terms += steps.tau_v * self._plan.scale * (spread + 2.0 * cross) - 2.0 * self._by_agent(d_g * d_theta)
         return math.sqrt(max(float(terms.sum()), 0.0))
 
@@ -154,7 +155,7 @@ class FastEngine(Engine):
         """How far primal and dual have moved since the last restart, squared, in units of the steps for w = 1."""
         unit = self.step_sizes.with_weight(1.0)
         spread, _, square = self._moves()
-        primal = float(self._by_agent(d_theta * d_theta).sum()) / unit.tau_theta
+        primal = float(self._by_agent(d_theta * d_theta / unit.scale).sum()) / unit.tau_theta
         if unit.tau_v > 0.0:
             primal += float(spread.sum()) / (unit.tau_v * self._plan.scale)
         return primal, float((square / unit.sigma).sum())

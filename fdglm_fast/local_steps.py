@@ -1,13 +1,16 @@
 """Steps of the fast method, from what each agent knows of its own data and its degree.
 
+    S         = diag(s_c),  s_c = (max_c |x_c| / |x_c|)^2
     tau_theta = 1/(w chi)
     tau_v     = tau_theta chi^2/(2 mean degree)
-    sigma_j   = 1/(tau_theta |X_j|^2 + 2 tau_v deg_j)
+    sigma_j   = 1/(tau_theta |X_j S^(1/2)|^2 + 2 tau_v deg_j)
 
-with chi = max_j |X_j| and weighted degrees. They are valid for every weight w between primal and dual: the Laplacian
-is at most twice its diagonal, so that with K = [blkdiag X_j | L^(1/2)], T = diag(tau_theta, tau_v) and S = diag(sigma)
+with chi = max_j |X_j S^(1/2)| and weighted degrees; theta's step is tau_theta S. The scales s_c make the method blind
+to the units in which columns are measured (a group of group-l2 has one scale, its smallest). The steps are valid for
+every weight w between primal and dual: the Laplacian is at most twice its diagonal, so that with K = [blkdiag X_j |
+L^(1/2)] and T = diag(tau_theta S, tau_v)
 
-    K T K' = tau_theta blkdiag(X_j X_j') + tau_v L  <=  tau_theta |X_j|^2 + 2 tau_v Deg  =  S^-1 .
+    K T K' = tau_theta blkdiag(X_j S X_j') + tau_v L  <=  tau_theta |X_j S^(1/2)|^2 + 2 tau_v Deg  =  diag(1/sigma) .
 
 The 1/n of the objective is part of the steps: the proximal map of the penalty takes n tau_theta.
 """
@@ -32,7 +35,8 @@ Array = npt.NDArray[np.float64]
 class LocalSteps:
     """The steps for a weight w, and what they are made of."""
 
-    norms: Array  # (m,) |X_j|
+    scale: Array  # (d,) s_c, in agent order
+    norms: Array  # (m,) |X_j S^(1/2)|
     degrees: Array  # (m,) weighted degrees
     chi: float  # |X|, which only the optimality residual needs
     w: float = 1.0
@@ -76,5 +80,17 @@ class LocalSteps:
 
 def local_steps(problem: Problem, network: Network, chi: float | None = None) -> LocalSteps:
     """The steps for a problem on a network, with the weight that it starts with."""
-    norms = block_norms(problem.tiles, problem.partition.offsets)
-    return LocalSteps(norms, network.weighted_degrees, chi or problem.norm or design_norm(problem))
+    scale = column_scales(problem)
+    norms = block_norms(problem.tiles, problem.partition.offsets, np.sqrt(scale))
+    return LocalSteps(scale, norms, network.weighted_degrees, chi or problem.norm or design_norm(problem))
+
+
+def column_scales(problem: Problem) -> Array:
+    """s_c from the norms of the columns; one where a column is zero."""
+    X = problem.tiles.X
+    squares = np.einsum("tcb,tcb->c", X, X, dtype=np.float64)
+    if problem.groups is not None:
+        largest = np.zeros(int(problem.groups.max()) + 1)
+        np.maximum.at(largest, problem.groups, squares)
+        squares = largest[problem.groups]
+    return np.asarray(np.where(squares > 0.0, squares.max() / np.where(squares > 0.0, squares, 1.0), 1.0))

@@ -39,8 +39,8 @@ class Gram:
         return np.asarray(self._partial.sum(axis=0))
 
 
-def block_norms(tiles: Tiles, offsets: npt.NDArray[np.int64]) -> Array:
-    """An upper bound of ||X_j|| for every block, tight to about 1e-12 (1e-6 for float32)."""
+def block_norms(tiles: Tiles, offsets: npt.NDArray[np.int64], scale: Array | float = 1.0) -> Array:
+    """An upper bound of ||X_j diag(scale)|| for every block, tight to about 1e-12 (1e-6 for float32)."""
     sizes = np.diff(offsets)
     blocks = len(sizes)
     apply = Gram(tiles, offsets)
@@ -48,7 +48,7 @@ def block_norms(tiles: Tiles, offsets: npt.NDArray[np.int64]) -> Array:
     top, residual, settled = np.zeros(blocks), np.zeros(blocks), np.zeros(blocks, bool)
     limit = min(int(sizes.max()), PASSES)
     for k in range(1, limit + 1):
-        lanczos.extend(apply(lanczos.q))
+        lanczos.extend(scale * apply(scale * lanczos.q))
         if k % 5 == 0 or k == limit or k <= 8:
             for j in np.flatnonzero(~settled):
                 top[j], residual[j] = lanczos.ritz(int(j))

@@ -114,8 +114,8 @@ class Penalty:
 
 
 def group_scratch(groups: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The scratch `norms` that the compiled group penalty asks for: two numbers for each group."""
-    return np.zeros((2, int(groups.max()) + 1 if groups.size else 0))
+    """The scratch `norms` that the compiled group penalty asks for: three numbers for each group."""
+    return np.zeros((3, int(groups.max()) + 1 if groups.size else 0))
 
 
 def parse_penalty(spec: str, reg: float = 0.0) -> Penalty:

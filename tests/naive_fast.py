@@ -38,8 +38,17 @@ class Oracle:
         values, vectors = np.linalg.eigh(L)
         self.root = vectors @ np.diag(np.sqrt(np.maximum(values, 0.0))) @ vectors.T
         self.degrees = np.diag(L)
-        self.norms = np.array([np.linalg.norm(X[:, b], 2) for b in blocks])
+        self.scale = self.column_scales()
+        self.norms = np.array([np.linalg.norm(X[:, b] * np.sqrt(self.scale[b]), 2) for b in blocks])
         self.w = 1.0
+
+    def column_scales(self) -> Any:
+        """(largest norm of a column / norm of the column)^2; a group of group-l2 counts as its largest column."""
+        squares = (self.X**2).sum(axis=0)
+        if self.penalty[0] == "group-l2":
+            groups = np.array(self.penalty[2])
+            squares = np.array([squares[groups == g].max() for g in groups])
+        return squares.max() / squares
 
     def steps(self, w: float) -> tuple[float, float, Any]:
         chi = self.norms.max()
@@ -51,8 +60,8 @@ class Oracle:
         tau_theta, tau_v, sigma = self.steps(self.w)
         theta = np.empty_like(z.theta)
         for j, b in enumerate(self.blocks):
-            moved = z.theta[b] - tau_theta * self.X[:, b].T @ z.lam[j]
-            theta[b] = naive.prox(self.penalty, self.n * tau_theta, moved.tolist(), b)
+            moved = z.theta[b] - tau_theta * self.scale[b] * (self.X[:, b].T @ z.lam[j])
+            theta[b] = self.prox(self.n * tau_theta, moved.tolist(), b)
         v = z.v - tau_v * self.root @ z.lam
         around = self.root @ (2.0 * v - z.v)
         lam = np.empty_like(z.lam)
@@ -61,12 +70,26 @@ class Oracle:
         lam[0] = [naive.dual_step(self.loss, a, y, 1, sigma[0]) for a, y in zip(lam[0].tolist(), self.y, strict=True)]
         return Z(theta, v, lam)
 
+    def prox(self, tau: float, moved: list[float], columns: list[int]) -> Any:
+        """Column by column, each with its own tau; group by group for group-l2."""
+        out = np.empty(len(columns))
+        groups = self.penalty[2] if self.penalty[0] == "group-l2" else range(self.X.shape[1])
+        for g in sorted({groups[c] for c in columns}):
+            here = [i for i, c in enumerate(columns) if groups[c] == g]
+            mine = [columns[i] for i in here]
+            out[here] = naive.prox(self.penalty, tau * self.scale[mine[0]], [moved[i] for i in here], mine)
+        return out
+
     def residual(self, z: Z) -> float:
         """|z - T(z)| in the norm of P."""
         tau_theta, tau_v, sigma = self.steps(self.w)
         d = self.T(z).plus(-1.0, z)
         image = np.stack([self.X[:, b] @ d.theta[b] for b in self.blocks]) + self.root @ d.v
-        squares = np.sum(d.theta**2) / tau_theta + np.sum(d.lam**2 / sigma[:, None]) - 2.0 * np.sum(d.lam * image)
+        squares = (
+            np.sum(d.theta**2 / self.scale) / tau_theta
+            + np.sum(d.lam**2 / sigma[:, None])
+            - 2.0 * np.sum(d.lam * image)
+        )
         return float(np.sqrt(max(squares + (np.sum(d.v**2) / tau_v if tau_v else 0.0), 0.0)))
 
     def run(self, iterations: int, next_weight: Any) -> list[tuple[Z, Z, int]]:
@@ -78,7 +101,7 @@ class Oracle:
             if due:
                 tau_theta, tau_v, sigma = self.steps(1.0)
                 far = new.plus(-1.0, anchor)
-                primal = np.sum(far.theta**2) / tau_theta + (np.sum(far.v**2) / tau_v if tau_v else 0.0)
+                primal = np.sum(far.theta**2 / self.scale) / tau_theta + (np.sum(far.v**2) / tau_v if tau_v else 0.0)
                 self.w = next_weight(self.w, primal, np.sum(far.lam**2 / sigma[:, None]))
                 z = anchor = new
                 k, due, restarts = 0, False, restarts + 1

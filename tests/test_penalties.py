@@ -198,7 +198,7 @@ def test_whole_vectors_agree_with_coordinates_and_work_in_place(penalty: Penalty
         np.testing.assert_allclose(p, [prox(penalty, float(t), 0.7) for t in x], rtol=1e-15)
         assert value_all(penalty, p) == pytest.approx(sum(value(penalty, float(t)) for t in p), rel=1e-15)
     groups = groups_of(penalty)
-    norms = np.full((2, 3), 1e9)  # scratch: what is in it must not matter
+    norms = np.full((3, 3), 1e9)  # scratch: what is in it must not matter
     kernels.prox_all(penalty.code, penalty.reg, penalty.a, penalty.b, groups, 0.7, x, x, norms)
     np.testing.assert_array_equal(x, p)
 
@@ -345,7 +345,7 @@ def test_specs_round_trip() -> None:
         assert parse_penalty(penalty.spec, penalty.reg) == penalty
     assert {penalty.name for penalty in [*SEPARABLE, GROUP]} == set(PENALTY_NAMES)
     assert parse_penalty("box:-1.50:2").spec == "box:-1.5:2"
-    assert group_scratch(GROUPS).shape == (2, 3) and group_scratch(NO_GROUPS).shape == (2, 0)
+    assert group_scratch(GROUPS).shape == (3, 3) and group_scratch(NO_GROUPS).shape == (3, 0)
 
 
 @pytest.mark.parametrize(

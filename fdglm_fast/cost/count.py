@@ -95,7 +95,7 @@ def model(instance: Instance, make: Maker, owner: npt.NDArray[np.int64]) -> Mode
     groups = owner if penalty.code == GROUP_L2 else np.zeros(0, np.int64)
     weight = LIGHT if penalty.code == GROUP_L2 else HEAVY
     k, reg, low, high = (make.constant(value) for value in (loss.parameter, weight, a, b))
-    norms = np.empty((2, instance.agents), object)
+    norms = np.empty((3, instance.agents), object)
     return Model(instance.n, loss.code, k, penalty.code, reg, low, high, groups, norms)
 
 
@@ -143,7 +143,14 @@ def count(instance: Instance, ledger: Ledger) -> None:
     )
     tau, t, s = make.constant(0.3), make.constant(0.2), make.constants([0.1] * instance.agents)
     turns = instance.iterations if instance.method == "fast" else 0
-    steps = Steps(tau, t, s, make.constants([0.25] * turns), np.ones(turns, np.bool_))
+    steps = Steps(
+        tau,
+        t,
+        s,
+        make.constants([0.25] * turns),
+        np.ones(turns, np.bool_),
+        make.constants([0.5] * len(owner) if turns else []),
+    )
     now = state(instance, make, owner, len(near.part_start) - 1)
     kernel = iterate_agents if instance.schedule == "agents" else iterate_tiles
     kernel(instance.iterations, tiles, offsets, near, model(instance, make, owner), steps, now)

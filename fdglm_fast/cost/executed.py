@@ -64,7 +64,7 @@ def tally(setting: Setting, rows: int, notify: Callable[[str], None] | None = No
     problem = Problem.from_tiles(tiles, response, setting.partition, setting.loss, setting.penalty, groups=groups)
     engine: Engine
     if setting.method == "fast":
-        local = LocalSteps(np.ones(setting.agents), np.ones(setting.agents), 1.0)
+        local = LocalSteps(np.ones(setting.d), np.ones(setting.agents), np.ones(setting.agents), 1.0)
         engine = FastEngine(problem, setting.network, local, schedule="tiles", tally=True)
         engine.period.k = 1  # an iteration like most others: neither a look nor a restart
     else:

@@ -36,6 +36,7 @@ ROUTINES = (
     Routine(updates, "report_dual", "average", first_agent=True),
     Routine(updates, "dot_columns", "theta", argument=6),
     Routine(updates, "prox_all", "prox"),
+    Routine(updates, "prox_scaled", "prox"),
     Routine(updates, "add_theta", "average"),
     # u is formed where v+ is known, but the paper counts it, like w, with the lambda update that needs it.
     Routine(updates, "extrapolate", "lambda"),

@@ -72,6 +72,7 @@ class Steps(NamedTuple):
     s: Any  # (m,), dtype of the data
     pull: Any  # (iterations of the call,), dtype of the data
     reflect: Any  # likewise, bool
+    scale: Any  # (d,) float64: theta's step and tau are these times larger, column by column; empty: they are equal
     check: bool = False  # form the sums of `State.moves`
 
 

@@ -49,6 +49,9 @@ def dot_columns(g: Any, group: int, first: bool, X: Any, lam: Any, tile: int, ro
         g[group, c] = total if first else g[group, c] + total
 
 
+STREAMS = 4  # parts of a block of columns that are read side by side
+
+
 def _gather(weighted: bool) -> Any:
     @intrinsic
     def gather(
@@ -90,20 +93,27 @@ def _matvec_lanes(typing: Any, out: Any, at: Any, X: Any, base: Any, w: Any, sta
         out_t, _, x_t, _, w_t, _, _ = signature.args
         out_v, at_v, x_v, base_v, w_v, position, stop_v = arguments
         target, source = Row(context, builder, out_t, out_v), Row(context, builder, x_t, x_v)
-        # Two sets of accumulators, for even and odd columns, hide the latency of the multiply-add.
-        sets = [target.load(at_v), target.zeros()]
-        for step in (2, 1):
-            loop = Loop(builder, position, stop_v, step, sets[0] + sets[1])
-            half = len(loop.carried) // 2
-            sets = [loop.carried[:half], loop.carried[half:]]
-            for u in range(step):
-                c = builder.add(loop.i, index(u))
-                factor = source.splat(number_at(context, builder, w_t, w_v, c))
-                column = source.load(builder.add(base_v, builder.mul(c, index(source.length))))
-                sets[u] = [source.fma(x, factor, t) for x, t in zip(column, sets[u], strict=True)]
-            position, carried = loop.close(sets[0] + sets[1])
-            sets = [carried[:half], carried[half:]]
-        target.store(at_v, [builder.fadd(a, b) for a, b in zip(*sets, strict=True)])
+        # The columns are read as several streams, side by side: memory answers them faster than one. Each has
+        # accumulators of its own, which hides the latency of the multiply-add.
+        sets = [target.load(at_v), *(target.zeros() for _ in range(STREAMS - 1))]
+        part = builder.sdiv(builder.sub(stop_v, position), index(STREAMS))
+
+        def add_column(c: Any, total: list[Any]) -> list[Any]:
+            factor = source.splat(number_at(context, builder, w_t, w_v, c))
+            column = source.load(builder.add(base_v, builder.mul(c, index(source.length))))
+            return [source.fma(x, factor, t) for x, t in zip(column, total, strict=True)]
+
+        loop = Loop(builder, position, builder.add(position, part), 1, [x for one in sets for x in one])
+        each = len(loop.carried) // STREAMS
+        for u in range(STREAMS):
+            c = builder.add(loop.i, builder.mul(part, index(u)))
+            sets[u] = add_column(c, loop.carried[u * each : (u + 1) * each])
+        _, carried = loop.close([x for one in sets for x in one])
+        sets = [carried[u * each : (u + 1) * each] for u in range(STREAMS)]
+        # What is left over when the columns do not divide.
+        loop = Loop(builder, builder.add(position, builder.mul(part, index(STREAMS))), stop_v, 1, sets[0])
+        _, sets[0] = loop.close(add_column(loop.i, loop.carried))
+        target.store(at_v, [tree_sum(builder, terms) for terms in zip(*sets, strict=True)])
         return context.get_dummy_value()
 
     whole = types.int64

@@ -26,7 +26,7 @@ import numpy as np
 from fdglm_fast.kernels._jit import inlined, scalar
 from fdglm_fast.kernels.arrays import Model, Neighbours, State, Steps, Tiles
 from fdglm_fast.kernels.losses import dual_step
-from fdglm_fast.kernels.penalties import prox_all, prox_operations
+from fdglm_fast.kernels.penalties import prox_all, prox_operations, prox_scaled
 from fdglm_fast.kernels.rows import add_matvec, add_rows, add_weighted_rows, dot_columns
 from fdglm_fast.kernels.tally import LAMBDA, SHARED, THETA, V, note
 
@@ -269,11 +269,16 @@ def lambda_update(
 @scalar
 def theta_update(i: int, offsets: Any, model: Model, steps: Steps, state: State) -> None:
     """theta+ = prox_{tau r}(theta - t g), and w = 2 theta+ - theta for the lambda update; g is used up."""
-    theta, w, g = state.theta, state.w, state.g
+    theta, w, g, scale = state.theta, state.w, state.g, steps.scale
     step = steps.tau / model.n
-    for c in range(theta.size):
-        g[c] = descend(theta[c], step, g[c])
-    prox_all(model.penalty, model.reg, model.a, model.b, model.groups, steps.tau, g, g, model.norms)
+    if scale.size > 0:
+        for c in range(theta.size):
+            g[c] = descend(theta[c], step * scale[c], g[c])
+        prox_scaled(model.penalty, model.reg, model.a, model.b, model.groups, steps.tau, scale, g, model.norms)
+    else:
+        for c in range(theta.size):
+            g[c] = descend(theta[c], step, g[c])
+        prox_all(model.penalty, model.reg, model.a, model.b, model.groups, steps.tau, g, g, model.norms)
     each = 2 + prox_operations(model.penalty) + state.partial.shape[0] - 1
     if steps.pull.size > 0:
         follow_theta(theta, g, w, state.theta_out, state.theta_anchor, steps.pull[i], steps.reflect[i])
