@@ -219,6 +219,14 @@ def test_the_cost_does_not_need_chi() -> None:
     assert scaled.code == unit.code == 0, scaled
 
 
+def test_the_fast_method_takes_them_too(folder: Path) -> None:
+    """Its steps follow the scale of the weights, so that scaled weights change nothing but rounding."""
+    options = "--method fast --agents 12 --graph rgg:0.6 --seed 1 --reference"
+    found = {rule: solve(folder / "data.h5", options, "--weights", rule) for rule in ("unit", "scaled", "optimal")}
+    assert all(report["stop_reason"] == "tolerance" for report in found.values())
+    assert found["scaled"]["objective"]["last"] == pytest.approx(found["unit"]["objective"]["last"], rel=1e-9)
+
+
 # --- average or last ----------------------------------------------------------------------------------------
 
 
