@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -98,12 +98,9 @@ def run_case(ready: Ready, case: Case, size: Size) -> dict[str, Any]:
 
 
 def _options(method: str, iterations: int, goal: Goal) -> Options:
-    how: dict[str, Any] = {"iterations": iterations, "record": RECORD, "threads": 1}
-    if "method" in {field.name for field in fields(Options)}:
-        how |= {"method": method, "tol": None if method == "paper" else TOLERANCE}
-    elif method != "paper":
-        raise FdglmError(f"this version has no method '{method}'.")
-    return Options(progress=goal.look, interrupted=goal.reached, **how)
+    tol = None if method == "paper" else TOLERANCE
+    watch: dict[str, Any] = {"progress": goal.look, "interrupted": goal.reached}
+    return Options(method=method, iterations=iterations, tol=tol, record=RECORD, threads=1, **watch)
 
 
 class Goal:

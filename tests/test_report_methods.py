@@ -196,6 +196,7 @@ def test_the_report_of_both(tmp_path: Path) -> None:
     with open(tmp_path / "page_files" / "methods.csv", encoding="utf-8") as stream:
         assert len(list(csv.DictReader(stream))) == 3 * len(mixed())
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "The paper&#x27;s experiment: 16384 samples" in page  # by the paper's own runs, not by the other's end
     assert "Methods beside each other" in page and "64 agents, fast" in page and "paper, fast" in page
     assert 'class="line s0 other"' in page
     ids = re.findall(r' id="([^"]+)"', page)

@@ -10,7 +10,7 @@ import zlib
 from pathlib import Path
 
 import pytest
-from report_tools import PAPER_ERRORS, paper_runs, write_folder
+from report_tools import PAPER_ERRORS, fast_run, paper_runs, write_folder
 
 from fdglm_fast.report.write import write_report
 
@@ -37,7 +37,8 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not instal
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("page")
     errors = {graph: {m: values[m] for m in (32, 64)} for graph, values in PAPER_ERRORS.items()}
-    write_folder(folder / "runs", paper_runs(errors, seeds=(0, 1)))
+    others = [fast_run(graph, m, -8.7) for graph in ("complete", "star", "rgg") for m in (32, 64)]
+    write_folder(folder / "runs", [*paper_runs(errors, seeds=(0, 1)), *others])
     write_report(str(folder / "runs"), str(folder / "page.html"))
     return folder / "page.html"
 

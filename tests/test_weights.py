@@ -163,9 +163,14 @@ def test_the_bound_falls_and_holds(reports: dict[str, dict[str, Any]]) -> None:
         assert report["bound"] / unit["bound"] == pytest.approx(graph["bound_factor"] / graph["unit_bound_factor"])
 
 
-def test_the_error_falls_too(reports: dict[str, dict[str, Any]]) -> None:
-    unit, scaled, best = (reports[rule]["relative_error"]["average"] for rule in ("unit", "scaled", "optimal"))
-    assert scaled < 0.5 * unit and best < unit
+def test_on_a_poor_network_the_error_falls_too(folder: Path) -> None:
+    """Measured, not proven: a smaller bound promises no smaller error, and on `reports`' dense network it is larger."""
+    options = "--agents 12 --graph path --reference --iterations 400"
+    unit, scaled = (
+        solve(folder / "data.h5", options, "--weights", rule)["relative_error"]["average"]
+        for rule in ("unit", "scaled")
+    )
+    assert scaled < 0.5 * unit
 
 
 def test_the_network_is_the_one_of_the_same_chi(reports: dict[str, dict[str, Any]]) -> None:
@@ -217,6 +222,14 @@ def test_the_cost_does_not_need_chi() -> None:
     sizes = "--samples 100 --features 20 --agents 9 --graph lattice --json --weights"
     scaled, unit = (fdglm("cost", f"{sizes} {rule}") for rule in ("scaled", "unit"))
     assert scaled.code == unit.code == 0, scaled
+
+
+def test_the_fast_method_takes_them_too(folder: Path) -> None:
+    """Its steps follow the scale of the weights, so that scaled weights change nothing but rounding."""
+    options = "--method fast --agents 12 --graph rgg:0.6 --seed 1 --reference"
+    found = {rule: solve(folder / "data.h5", options, "--weights", rule) for rule in ("unit", "scaled", "optimal")}
+    assert all(report["stop_reason"] == "tolerance" for report in found.values())
+    assert found["scaled"]["objective"]["last"] == pytest.approx(found["unit"]["objective"]["last"], rel=1e-9)
 
 
 # --- average or last ----------------------------------------------------------------------------------------

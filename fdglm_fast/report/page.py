@@ -107,13 +107,14 @@ def _section(section: Section, prefix: str, several: bool) -> str:
 
 
 def _setting(study: Study) -> str:
-    """How the runs differ from the paper's experiments."""
+    """How the runs of the paper's method differ from its experiments."""
     n, d = PAPER_SIZE
     differences = []
     if (study.first.n, study.first.d) != PAPER_SIZE:
         differences.append(f"{study.first.n} samples and {study.first.d} features in the place of {n} and {d}")
-    if study.iterations != PAPER_ITERATIONS:
-        differences.append(f"{study.iterations} iterations in the place of {PAPER_ITERATIONS}")
+    iterations = study.only(PAPER).iterations
+    if iterations != PAPER_ITERATIONS:
+        differences.append(f"{iterations} iterations in the place of {PAPER_ITERATIONS}")
     if not differences:
         return f"The paper's experiment: {n} samples, {d} features, T = {PAPER_ITERATIONS} iterations."
     return f"Not the paper's experiment: {', '.join(differences)}."

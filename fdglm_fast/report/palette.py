@@ -16,7 +16,7 @@ DARK = (
     *("#a5b7fe", "#8bc9ff", "#5adbfe", "#0dede8", "#07fcb8", "#9bfb78"),
 )
 LEVELS = len(LIGHT)
-DOTS = "1.5 2.5"  # of the lines of another method than the paper's
+DOTS = "2.5 1.8"  # of the lines of another method than the paper's
 INK, FAINT, PAPER = "#1f2933", "#d5dbe1", "#ffffff"
 
 

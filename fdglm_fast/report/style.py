@@ -21,7 +21,7 @@ STYLE = f"""
 *{{box-sizing:border-box}}
 body{{margin:0;background:var(--paper);color:var(--ink);font:16px/1.5 system-ui,"Helvetica Neue",Arial,sans-serif}}
 main{{max-width:1240px;margin:0 auto;padding:1.25rem}}
-h1{{font-size:1.7rem;line-height:1.2;margin:.2em 0 .4em}}
+h1{{font-size:1.7rem;line-height:1.2;margin:.2em 0 .4em;overflow-wrap:anywhere}}
 h2{{font-size:1.3rem;margin:2.2rem 0 .5rem;padding-top:.6rem;border-top:2px solid var(--rule)}}
 h3{{font-size:1.05rem;margin:1.6rem 0 .3rem}}
 p{{margin:.4em 0;max-width:75ch;overflow-wrap:anywhere}}
@@ -44,7 +44,7 @@ svg .title{{font-weight:600;font-size:12.5px}} svg .m{{font-size:9.5px}}
 svg .end{{text-anchor:end}} svg .mid{{text-anchor:middle}}
 svg .grid{{stroke:var(--rule);stroke-width:1}} svg .axis{{stroke:var(--ink);stroke-width:1;fill:none}}
 svg .line{{fill:none;stroke-width:1.7;stroke-linejoin:round}} svg .band{{stroke:none;fill-opacity:.2}}
-svg .single{{stroke:var(--ink);stroke-dasharray:5 3}} svg .line.other{{stroke-dasharray:{DOTS}}}
+svg .single{{stroke:var(--ink);stroke-dasharray:5 3}} svg .line.other{{stroke-dasharray:{DOTS};stroke-width:2}}
 {"".join(f"svg .s{k}{{stroke:var(--s{k})}}svg .f{k}{{fill:var(--s{k})}}" for k in range(len(LIGHT)))}
 svg .edge{{stroke:var(--ink);stroke-width:.6;fill:none}}
 svg .dot{{stroke:var(--dot);stroke-linecap:round;fill:none}} svg .hub{{fill:var(--hub)}}

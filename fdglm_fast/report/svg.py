@@ -21,7 +21,7 @@ _FILE_STYLE = "".join(
         "text.m{font-size:9.5px}",
         f".mid{{text-anchor:middle}}.grid{{stroke:{FAINT};stroke-width:1}}.axis{{stroke:{INK};stroke-width:1;fill:none}}",
         ".line{fill:none;stroke-width:1.7;stroke-linejoin:round}.band{stroke:none;fill-opacity:.18}",
-        f".single{{stroke:{INK};stroke-dasharray:5 3}}.line.other{{stroke-dasharray:{DOTS}}}",
+        f".single{{stroke:{INK};stroke-dasharray:5 3}}.line.other{{stroke-dasharray:{DOTS};stroke-width:2}}",
         *(f".s{k}{{stroke:{colour}}}.f{k}{{fill:{colour}}}" for k, colour in enumerate(LIGHT)),
     ]
 )
