@@ -102,6 +102,18 @@ method_option = click.option(
     help="paper: its iteration, with its theorem. fast: restarted Halpern iteration, to a tolerance.",
 )
 
+method_options = together(
+    method_option,
+    click.option(
+        "--gossip",
+        type=click.IntRange(min=1),
+        default=1,
+        show_default=True,
+        metavar="ROUNDS",
+        help="Exchanges in an iteration of the fast method: fewer iterations where the spectral gap is small.",
+    ),
+)
+
 step_options = together(
     click.option(
         "--steps",

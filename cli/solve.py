@@ -11,7 +11,7 @@ from fdglm_cli.command_line import command_line
 from fdglm_cli.options import (
     check_outputs,
     data_options,
-    method_option,
+    method_options,
     model_options,
     network_options,
     parse_tags,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @model_options
 @data_options
 @step_options
-@method_option
+@method_options
 @click.option("--iterations", type=click.IntRange(min=1), default=5000, show_default=True, help="At most so many.")
 @click.option("--tol", type=float, help="Stop at this optimality residual, or leave with code 4.  [default: fast 1e-6]")
 @click.option("--time-limit", type=float, metavar="SECONDS", help="Stop after so many seconds.")
@@ -153,6 +153,7 @@ def _options(given: dict[str, Any], bars: Any = None, interrupted: Any = None) -
     rule = {name: given[name] for name in ("sigma", "tau", "chi", "D", "delta", "R")}
     return Options(
         method=given["method"],
+        gossip=given["gossip"],
         iterations=given["iterations"],
         tol=given["tol"],
         time_limit=given["time_limit"],

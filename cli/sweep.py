@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fdglm_cli.options import data_options, method_option, model_options, parse_tags, step_options
+from fdglm_cli.options import data_options, method_options, model_options, parse_tags, step_options
 
 if TYPE_CHECKING:
     from fdglm_fast.sweep import Plan, Preset, Run
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @model_options
 @data_options
 @step_options
-@method_option
+@method_options
 @click.option("--iterations", type=click.IntRange(min=1), help="At most so many a run.  [default: 5000]")
 @click.option("--tol", type=float, help="End a run at this residual; exit code 4 when one does not reach it.")
 @click.option("--time-limit", type=float, metavar="SECONDS", help="End each run after so many seconds.")
@@ -89,7 +89,7 @@ def _plan(given: dict[str, Any]) -> Plan:
         iterations=given["iterations"] or preset.iterations,
         record=given["record"] or preset.record,
         steps=Given(rule=given["steps"], force=given["force_steps"], **rule),
-        **{name: given[name] for name in ("method", "tol", "time_limit", "schedule", "threads")},
+        **{name: given[name] for name in ("method", "gossip", "tol", "time_limit", "schedule", "threads")},
     )
     options.check()
     cells = _within(cells, given, preset)

@@ -29,7 +29,7 @@ SHARE = 0.03  # of a run's time that writing may take
 MOST_TEXT = 64 << 20
 
 
-def identity(problem: Problem, network: Network, method: str, steps: dict[str, float]) -> dict[str, Any]:
+def identity(problem: Problem, network: Network, method: str, gossip: int, steps: dict[str, float]) -> dict[str, Any]:
     """What a checkpoint belongs to; two runs with the same identity have the same iterates."""
     return {
         "version": __version__,
@@ -41,6 +41,7 @@ def identity(problem: Problem, network: Network, method: str, steps: dict[str, f
         "reg": problem.penalty.reg,
         "type": problem.dtype.name,
         "method": method,
+        "gossip": gossip,
         **steps,
     }
 

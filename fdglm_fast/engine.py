@@ -11,7 +11,7 @@ from fdglm_fast.cost.run import Effort
 from fdglm_fast.errors import unknown_name
 from fdglm_fast.kernels.arrays import State, Steps, aligned_zeros, group_count, most_threads
 from fdglm_fast.kernels.tally import PHASES
-from fdglm_fast.neighbours import plan_neighbours
+from fdglm_fast.neighbours import Plan, plan_neighbours
 from fdglm_fast.network import Network
 from fdglm_fast.options import SCHEDULES, check_threads
 from fdglm_fast.problem import Problem
@@ -81,11 +81,14 @@ class Engine:
         groups = group_count(tiles)
         self.schedule = choose_schedule(schedule, problem.agents, groups, threads)
         self._kernel = iterate_tiles if self.schedule == "tiles" else iterate_agents
-        self._plan = plan_neighbours(network, problem.dtype)
+        self._plan = self._make_plan(network)
         self._model = problem.model()
         self._steps = self._kernel_steps(steps)
         counted = np.zeros((most_threads(), len(PHASES), problem.agents), np.int64) if tally else None
         self.state = self._allocate(tiles, d, groups)._replace(tally=counted)
+
+    def _make_plan(self, network: Network) -> Plan:
+        return plan_neighbours(network, self.problem.dtype)
 
     def _kernel_steps(self, steps: Any) -> Steps:
         """The steps as the kernels take them."""

@@ -36,7 +36,7 @@ def deciding_options(job: Job, options: Options, dtype: str, compressed: bool) -
         "dtype": dtype,
         "reference": job.reference,
         "compressed": compressed,
-        **({} if options.method == "paper" else {"method": options.method}),
+        **({} if options.method == "paper" else {"method": options.method, "gossip": options.gossip}),
         "iterations": options.iterations,
         "tol": options.tolerance,
         "time_limit": options.time_limit,

@@ -32,6 +32,7 @@ from fdglm_fast.cost.run import Effort
 from fdglm_fast.engine import KEPT, Engine
 from fdglm_fast.kernels.arrays import Steps
 from fdglm_fast.local_steps import LocalSteps
+from fdglm_fast.neighbours import Plan, plan_matrix
 from fdglm_fast.network import Network
 from fdglm_fast.problem import Problem
 
@@ -81,12 +82,28 @@ class FastEngine(Engine):
     anchored = True
 
     def __init__(
-        self, problem: Problem, network: Network, steps: LocalSteps, *, adapt: bool = True, **how: Any
+        self,
+        problem: Problem,
+        network: Network,
+        steps: LocalSteps,
+        *,
+        adapt: bool = True,
+        matrix: Array | None = None,
+        **how: Any,
     ) -> None:
-        """`adapt` lets the weight change at restarts; `how` is the schedule, the threads and the tally."""
+        """`adapt` lets the weight change at restarts, `matrix` is in the place of the Laplacian.
+
+        `how` is the schedule, the threads and the tally.
+        """
         self.period, self._adapts = Period(w=steps.w), adapt
         self._g_anchor = np.zeros(problem.d)
+        self._matrix = matrix
         super().__init__(problem, network, steps, **how)
+
+    def _make_plan(self, network: Network) -> Plan:
+        if self._matrix is None:
+            return super()._make_plan(network)
+        return plan_matrix(self._matrix, self.problem.dtype)
 
     def _kernel_steps(self, steps: LocalSteps) -> Steps:
         kind = self.problem.dtype

@@ -2,15 +2,15 @@
 
     S         = diag(s_c),  s_c = (max_c |x_c| / |x_c|)^2
     tau_theta = 1/(w chi)
-    tau_v     = tau_theta chi^2/(2 mean degree)
-    sigma_j   = 1/(tau_theta |X_j S^(1/2)|^2 + 2 tau_v deg_j)
+    tau_v     = tau_theta chi^2/mean(b_j)
+    sigma_j   = 1/(tau_theta |X_j S^(1/2)|^2 + tau_v b_j)
 
-with chi = max_j |X_j S^(1/2)| and weighted degrees; theta's step is tau_theta S. The scales s_c make the method blind
-to the units in which columns are measured (a group of group-l2 has one scale, its smallest). The steps are valid for
-every weight w between primal and dual: the Laplacian is at most twice its diagonal, so that with K = [blkdiag X_j |
-L^(1/2)] and T = diag(tau_theta S, tau_v)
+with chi = max_j |X_j S^(1/2)| and b_j twice the weighted degree of agent j; theta's step is tau_theta S. The scales
+s_c make the method blind to the units in which columns are measured (a group of group-l2 has one scale, its smallest).
+The steps are valid for every weight w between primal and dual: the Laplacian is at most twice its diagonal, so that
+with K = [blkdiag X_j | L^(1/2)] and T = diag(tau_theta S, tau_v)
 
-    K T K' = tau_theta blkdiag(X_j S X_j') + tau_v L  <=  tau_theta |X_j S^(1/2)|^2 + 2 tau_v Deg  =  diag(1/sigma) .
+    K T K' = tau_theta blkdiag(X_j S X_j') + tau_v L  <=  tau_theta |X_j S^(1/2)|^2 + tau_v diag(b)  =  diag(1/sigma) .
 
 The 1/n of the objective is part of the steps: the proximal map of the penalty takes n tau_theta.
 """
@@ -37,7 +37,7 @@ class LocalSteps:
 
     scale: Array  # (d,) s_c, in agent order
     norms: Array  # (m,) |X_j S^(1/2)|
-    degrees: Array  # (m,) weighted degrees
+    bounds: Array  # (m,) b_j: the Laplacian is at most diag(b)
     chi: float  # |X|, which only the optimality residual needs
     w: float = 1.0
 
@@ -51,13 +51,13 @@ class LocalSteps:
 
     @property
     def tau_v(self) -> float:
-        mean = float(self.degrees.mean())
-        return 0.0 if mean == 0.0 else self.tau_theta * self.largest**2 / (2.0 * mean)
+        mean = float(self.bounds.mean())
+        return 0.0 if mean == 0.0 else self.tau_theta * self.largest**2 / mean
 
     @property
     def sigma(self) -> Array:
         norms = np.maximum(self.norms, 1e-8 * self.largest)  # a block of zeros needs a finite step too
-        return 1.0 / (self.tau_theta * norms**2 + 2.0 * self.tau_v * self.degrees)
+        return 1.0 / (self.tau_theta * norms**2 + self.tau_v * self.bounds)
 
     def with_weight(self, w: float) -> LocalSteps:
         return replace(self, w=w)
@@ -78,11 +78,14 @@ class LocalSteps:
         }
 
 
-def local_steps(problem: Problem, network: Network, chi: float | None = None) -> LocalSteps:
-    """The steps for a problem on a network, with the weight that it starts with."""
+def local_steps(
+    problem: Problem, network: Network, chi: float | None = None, bounds: Array | None = None
+) -> LocalSteps:
+    """The steps for a problem on a network; `bounds` where something else is in the place of its Laplacian."""
     scale = column_scales(problem)
     norms = block_norms(problem.tiles, problem.partition.offsets, np.sqrt(scale))
-    return LocalSteps(scale, norms, network.weighted_degrees, chi or problem.norm or design_norm(problem))
+    twice = 2.0 * network.weighted_degrees if bounds is None else bounds
+    return LocalSteps(scale, norms, twice, chi or problem.norm or design_norm(problem))
 
 
 def column_scales(problem: Problem) -> Array:

@@ -58,6 +58,14 @@ def plan_neighbours(network: Network, dtype: npt.DTypeLike) -> Plan:
     return Plan(_neighbours(network.degrees, lists, empty, (sums, shared), complement, dtype), scale)
 
 
+def plan_matrix(M: npt.NDArray[np.float64], dtype: npt.DTypeLike) -> Plan:
+    """The plan for a symmetric matrix with rows that sum to zero, in the place of the Laplacian."""
+    apart = M - np.diag(np.diag(M))
+    lists = [np.flatnonzero(row).astype(np.int32) for row in apart]
+    weights = np.concatenate([-row[near] for row, near in zip(apart, lists, strict=True)]).astype(dtype)
+    return Plan(_neighbours(np.diag(M), lists, weights, None, None, dtype), 1.0)
+
+
 def _neighbours(
     degree: npt.NDArray[np.floating] | npt.NDArray[np.integer],
     lists: list[npt.NDArray[np.int32]],

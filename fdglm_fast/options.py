@@ -57,11 +57,14 @@ class Options:
 
     `method` is the paper's or the fast one (`fdglm_fast.halpern`), which has a tolerance unless told otherwise.
 
+    `gossip` is the number of exchanges in an iteration of the fast method (`fdglm_fast.gossip`).
+
     `checkpoint` is a file that the whole state is written to every `checkpoint_every` seconds and at the end;
     `resume` is such a file, to go on from.
     """
 
     method: str = "paper"
+    gossip: int = 1
     iterations: int = 5000
     tol: float | None = None
     time_limit: float | None = None
@@ -85,6 +88,8 @@ class Options:
             raise unknown_name("method", self.method, METHODS)
         if self.method == "fast":
             self.steps.check_unused()
+        if self.gossip < 1 or (self.gossip > 1 and self.method != "fast"):
+            raise UsageError(f"--gossip {self.gossip}: more than one round an iteration is for --method fast.")
         if self.iterations < 1:
             raise UsageError(f"the number of iterations must be at least 1, not {self.iterations}.")
         if self.tol is not None and not self.tol > 0.0:

@@ -63,6 +63,7 @@ def as_json(outcome: Outcome, tags: dict[str, str] | None = None, command: str |
             "penalty": problem.penalty.spec,
             "reg": problem.penalty.reg,
             "method": result.method,
+            "gossip": result.gossip,
             "steps": result.steps.as_json(),
             "iterations": result.iterations,
             "stop_reason": result.stop_reason.value,

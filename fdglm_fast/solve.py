@@ -14,6 +14,7 @@ from fdglm_fast.cost.run import Effort, RunCost, run_cost
 from fdglm_fast.engine import Engine, bytes_per_iteration, set_threads
 from fdglm_fast.errors import UsageError
 from fdglm_fast.evaluate import Evaluator
+from fdglm_fast.gossip import gossip_matrix, largest_eigenvalue
 from fdglm_fast.halpern import FastEngine
 from fdglm_fast.local_steps import LocalSteps, local_steps
 from fdglm_fast.loop import Run
@@ -40,6 +41,7 @@ class Result:
     stop_reason: StopReason
     trace: list[Record]
     method: str
+    gossip: int
     steps: StepSizes | LocalSteps
     certificate: Certificate
     reference: Reference | None
@@ -84,10 +86,10 @@ def _solve(problem: Problem, network: Network, reference: Reference | None, opti
     started = time.perf_counter()
     threads = set_threads(options.threads, bytes_per_iteration(problem))
     engine, promise = _engine(problem, network, reference, options, threads)
-    cost = run_cost(problem, network, options.method)
+    cost = run_cost(problem, network, options.method, options.gossip)
     run = Run(engine, Evaluator(problem, engine.chi), options, reference, promise, cost, started)
     if options.checkpoint is not None or options.resume is not None:
-        run.attach(identity(problem, network, options.method, engine.step_sizes.identity()))
+        run.attach(identity(problem, network, options.method, options.gossip, engine.step_sizes.identity()))
     setup = time.perf_counter() - started
     reason = run.loop()
     return Result(
@@ -97,6 +99,7 @@ def _solve(problem: Problem, network: Network, reference: Reference | None, opti
         stop_reason=reason,
         trace=run.trace,
         method=options.method,
+        gossip=options.gossip,
         steps=engine.step_sizes,
         certificate=promise,
         reference=reference,
@@ -115,9 +118,13 @@ def _engine(
     """The engine of the method that was asked for, and what a theorem says of it."""
     how: Any = {"schedule": options.schedule, "threads": threads}
     if options.method == "fast":
-        local = local_steps(problem, network, options.steps.chi)
+        matrix, bounds = None, None
+        if options.gossip > 1 and problem.agents > 1:
+            matrix = gossip_matrix(network, options.gossip)
+            bounds = np.full(problem.agents, largest_eigenvalue(matrix))
+        local = local_steps(problem, network, options.steps.chi, bounds)
         why = "the paper's bound is of its own method; the residual certifies the answer of the fast one"
-        return FastEngine(problem, network, local, **how), Certificate(None, why_not=why)
+        return FastEngine(problem, network, local, matrix=matrix, **how), Certificate(None, why_not=why)
     steps = choose_steps(problem, network, options.steps, reference.norm if reference else None)
     return Engine(problem, network, steps, **how), _certificate(problem, network, steps, reference)
 

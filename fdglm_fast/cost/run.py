@@ -49,6 +49,7 @@ class RunCost:
     exchanges: int  # an iteration
     look_flops: float = 0.0
     restart_flops: float = 0.0
+    rounds: int = 1  # exchanges of a look or a restart
 
     @property
     def normalized(self) -> float:
@@ -60,7 +61,7 @@ class RunCost:
         return effort.iterations * self.normalized + besides / self.single
 
     def total_exchanges(self, effort: Effort) -> int:
-        return effort.iterations * self.exchanges + effort.looks + effort.restarts
+        return effort.iterations * self.exchanges + (effort.looks + effort.restarts) * self.rounds
 
     def bytes_sent(self, effort: Effort) -> int:
         """By all agents together, so far."""
@@ -83,7 +84,7 @@ class RunCost:
         }
 
 
-def run_cost(problem: Problem, network: Network, method: str = "paper") -> RunCost:
+def run_cost(problem: Problem, network: Network, method: str = "paper", gossip: int = 1) -> RunCost:
     """The cost of an iteration of `problem` on `network`; agent 1's dual step is in it where the model has it."""
     n, d, m = problem.n, problem.d, problem.agents
     pairs = np.stack([problem.partition.sizes, network.degrees], axis=1)
@@ -95,13 +96,16 @@ def run_cost(problem: Problem, network: Network, method: str = "paper") -> RunCo
     sent = messages(network, n, problem.dtype.itemsize, method)
     sizes = n, d, m, network.max_degree
     fast = method == "fast"
+    # Each round more is a sum over the neighbours, the Laplacian, and three numbers added up.
+    rounds = (gossip - 1) * n * (network.max_degree + 5.0)
     return RunCost(
-        fast_cost(*sizes) if fast else paper_cost(*sizes),
-        total + (dual_model(n, problem.loss.name) or 0),
+        fast_cost(*sizes) + rounds if fast else paper_cost(*sizes),
+        total + int((gossip - 1) * n * float((network.degrees + 5.0).sum())) + (dual_model(n, problem.loss.name) or 0),
         paper_cost(n, d, 1, 0),
         sent.total_count // sent.exchanges,
         sent.total_bytes // sent.exchanges,
-        sent.exchanges,
-        look_cost(*sizes) if fast else 0.0,
-        restart_cost(*sizes) if fast else 0.0,
+        sent.exchanges * gossip,
+        look_cost(*sizes) + rounds if fast else 0.0,
+        restart_cost(*sizes) + rounds if fast else 0.0,
+        gossip,
     )

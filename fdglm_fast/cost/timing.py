@@ -82,7 +82,7 @@ def iteration_seconds(
 
 
 def exchange_seconds(
-    operations: float, exchanges: float, max_degree: int, n: int, itemsize: int, link: Link
+    operations: float, exchanges: float, max_degree: float, n: int, itemsize: int, link: Link
 ) -> IterationTime:
     """Seconds of an iteration of one step: `operations` of the slowest agent, and so many exchanges of n-vectors."""
     compute = operations / link.flops
@@ -113,9 +113,7 @@ def synchronous_seconds(
     terms = degrees * (2.0 if weighted else 1.0)
     if fast:
         ops = theta + n * (2.0 * columns + terms + 10.0 + ANCHOR) + columns
-        transfer = FAST_EXCHANGES * float(degrees.max()) * n * itemsize / link.bandwidth
-        compute, waiting = float(ops.max()) / link.flops, FAST_EXCHANGES * link.latency
-        return IterationTime(compute + waiting + transfer, compute, waiting, transfer)
+        return exchange_seconds(float(ops.max()), FAST_EXCHANGES, float(degrees.max()), n, itemsize, link)
     first = theta + n * (terms + 3.0) + n  # theta, v, and u, which has to be sent
     second = n * (2.0 * columns + terms + 3.0) + columns
     compute = float(first.max() + second.max()) / link.flops
