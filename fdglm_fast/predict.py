@@ -80,8 +80,10 @@ def _values(loss: Loss, z: Array) -> tuple[Array, str]:
 
 
 def _mean_loss(loss: Loss, z: Array, y: Array) -> float:
+    from fdglm_fast.kernels.compile import prepare_sets
     from fdglm_fast.reference.pointwise import values
 
+    prepare_sets(["values"])
     return float(np.mean(values(loss.code, loss.parameter, z, y)))
 
 

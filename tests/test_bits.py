@@ -54,7 +54,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Hashes]:
     def hashes(case: Specimen, **options: Any) -> Hashes:
         # With its constants given a solve runs few parallel loops beforehand; on a busy machine each can take long.
         chi = norms.setdefault(id(case.X), float(np.linalg.norm(case.X, 2)))
-        steps = Given(chi=chi, R=0.1)
+        steps = Given(chi=chi, R=0.1, force=True)
         result = solve(case.problem, case.network, options=Options(iterations=ITERATIONS, steps=steps, **options))
         state = engines[-1].state
         assert engines[-1].iteration == ITERATIONS
