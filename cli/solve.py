@@ -187,4 +187,7 @@ def _leave(outcome: Outcome, tolerance_asked: bool) -> None:
         )
     elif code == 4:
         say("error: stopped before the tolerance was reached.")
+    if outcome.result.checkpoint_failure:
+        say(f"error: the last checkpoint is missing: {outcome.result.checkpoint_failure}")
+        code = code or 2
     raise click.exceptions.Exit(code)

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from fdglm_fast import __version__
 from fdglm_fast.engine import KEPT
-from fdglm_fast.errors import DataError
+from fdglm_fast.errors import DataError, FdglmError
 from fdglm_fast.files import atomic_hdf5, printable
 from fdglm_fast.network import Network
 from fdglm_fast.problem import Problem
@@ -79,21 +79,32 @@ class Checkpoint:
 
 @dataclass
 class Keeper:
-    """Decides when to write: every `every` seconds, but never more than SHARE of the time."""
+    """Decides when to write: every `every` seconds, but never more than SHARE of the time.
+
+    A write that fails (a full disk) does not end a run that goes well: the checkpoint before it stays, the next one is
+    tried in its turn, and `failure` says what was wrong with the last.
+    """
 
     path: str
     every: float = 60.0
     _last: float = field(default_factory=time.perf_counter)
     _cost: float = 0.0
+    spent: float = 0.0  # seconds, on all writes so far
+    failure: str | None = None
 
     def due(self) -> bool:
         return time.perf_counter() - self._last >= max(self.every, self._cost * (1.0 / SHARE - 1.0))
 
     def write(self, checkpoint: Checkpoint) -> None:
         began = time.perf_counter()
-        write_checkpoint(self.path, checkpoint)
+        try:
+            write_checkpoint(self.path, checkpoint)
+            self.failure = None
+        except FdglmError as error:
+            self.failure = str(error)
         self._last = time.perf_counter()
         self._cost = self._last - began
+        self.spent += self._cost
 
 
 def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:

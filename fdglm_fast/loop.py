@@ -84,6 +84,16 @@ class Run:
         state = self.engine.snapshot()
         self._keeper.write(Checkpoint(self._belongs, self.engine.iteration, state, trace, self.seconds))
 
+    @property
+    def checkpoint_failure(self) -> str | None:
+        """Why the last checkpoint could not be written, if it could not."""
+        return self._keeper.failure if self._keeper else None
+
+    @property
+    def checkpoint_seconds(self) -> float:
+        """What writing checkpoints has taken."""
+        return self._keeper.spent if self._keeper else 0.0
+
     def _is_due(self, iteration: int) -> bool:
         return self._points[bisect_left(self._points, iteration)] == iteration
 

@@ -106,6 +106,7 @@ def as_json(outcome: Outcome, tags: dict[str, str] | None = None, command: str |
                 "compile": seconds["compile"],
                 "reference": seconds["reference"],
                 "iterate": seconds["iterate"],
+                "checkpoint": seconds["checkpoint"],
                 "solve": seconds.get("solve"),
                 "per_iteration_ms": 1e3 * seconds["iterate"] / max(result.iterations, 1),
             },

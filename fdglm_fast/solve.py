@@ -44,6 +44,7 @@ class Result:
     schedule: str
     threads: int
     seconds: dict[str, float]
+    checkpoint_failure: str | None = None
 
     @property
     def better(self) -> str:
@@ -99,7 +100,8 @@ def _solve(problem: Problem, network: Network, reference: Reference | None, opti
         cost=run.cost,
         schedule=engine.schedule,
         threads=threads,
-        seconds={"setup": setup, "iterate": run.seconds},
+        seconds={"setup": setup, "iterate": run.seconds, "checkpoint": run.checkpoint_seconds},
+        checkpoint_failure=run.checkpoint_failure,
     )
 
 
