@@ -19,7 +19,7 @@ from fdglm_fast.evaluate import Evaluator, Point
 from fdglm_fast.files import printable
 from fdglm_fast.options import Options
 from fdglm_fast.reference import Reference
-from fdglm_fast.stopping import CHECK_EVERY, FINITE_EVERY, StopReason
+from fdglm_fast.stopping import BREAKDOWNS, CHECK_EVERY, FINITE_EVERY, StopReason
 from fdglm_fast.theory import Certificate
 from fdglm_fast.trace import Record, record_points
 
@@ -54,6 +54,7 @@ class Run:
         self.reference, self.promise, self.cost, self.started = reference, promise, cost, started
         self.trace: list[Record] = []
         self.seconds = 0.0
+        self.largest = math.inf  # entry of theta that is believed
         self._keeper: Keeper | None = None
         self.at_zero = evaluator.objective_at_zero()
         self._points = record_points(options.record, options.iterations)
@@ -105,12 +106,12 @@ class Run:
     def loop(self) -> StopReason:
         """Run until there is a reason to stop, and see to it that the trace ends with the state that is reported."""
         reason = self._until_reason()
-        if reason is not StopReason.NOT_FINITE and self._is_sound():
+        if reason not in BREAKDOWNS and self._is_sound():
             if self._keeper:
                 self._save()
             return reason
         self._fall_back()
-        return StopReason.NOT_FINITE
+        return reason if reason in BREAKDOWNS else StopReason.NOT_FINITE
 
     def _until_reason(self) -> StopReason:
         """Again and again: advance to the next point of interest, look, measure."""
@@ -120,6 +121,8 @@ class Run:
             self._advance(self._next() - self.engine.iteration)
             if not self.engine.is_finite():
                 return StopReason.NOT_FINITE
+            if np.abs(self.engine.state.theta).max() > self.largest:
+                return StopReason.DIVERGED
             self.good = self._look()
             now = self.engine.iteration
             point = None

@@ -19,8 +19,8 @@ from fdglm_fast.norms import block_norms
 from fdglm_fast.options import Options
 from fdglm_fast.problem import Problem
 from fdglm_fast.reference import Reference
-from fdglm_fast.steps import StepSizes, choose_steps
-from fdglm_fast.stopping import StopReason
+from fdglm_fast.steps import LOOSE, StepSizes, choose_steps
+from fdglm_fast.stopping import GROWTH, StopReason
 from fdglm_fast.theory import Certificate, certificate
 from fdglm_fast.trace import Record
 
@@ -83,6 +83,8 @@ def _solve(problem: Problem, network: Network, reference: Reference | None, opti
     engine = Engine(problem, network, steps, schedule=options.schedule, threads=threads)
     promise = _certificate(problem, network, steps, reference)
     run = Run(engine, Evaluator(problem, steps.chi), options, reference, promise, run_cost(problem, network), started)
+    if steps.sigma * steps.tau * (steps.kappa / problem.n) ** 2 > LOOSE:
+        run.largest = GROWTH * steps.R
     if options.checkpoint is not None or options.resume is not None:
         run.attach(identity(problem, network, steps.sigma, steps.tau))
     setup = time.perf_counter() - started
