@@ -23,6 +23,7 @@ from fdglm_fast.errors import DataError, FdglmError
 from fdglm_fast.files import atomic_hdf5, printable
 from fdglm_fast.network import Network
 from fdglm_fast.problem import Problem
+from fdglm_fast.trace import Record
 
 FORMAT = "fdglm-checkpoint"
 SHARE = 0.03  # of a run's time that writing may take
@@ -123,7 +124,9 @@ def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> No
             array = checkpoint.arrays[name]
             checked = {"fletcher32": True} if array.size else {}
             file.create_dataset(name, data=array, **checked)
-        file.create_dataset("about", data=json.dumps(about), dtype=h5py.string_dtype())
+        text = json.dumps(about)
+        file.create_dataset("about", data=text, dtype=h5py.string_dtype())
+        file.attrs["about_sha256"] = hashlib.sha256(text.encode()).hexdigest()  # strings have no checksum of HDF5's
 
 
 def read_checkpoint(path: str) -> Checkpoint:
@@ -142,15 +145,21 @@ def read_checkpoint(path: str) -> Checkpoint:
                 raise DataError(f"{what} has no '{name}'.")
             guard.check_dataset(dataset, what, False)
             guard.check_storage(dataset, what, size)
+            if name in KEPT and dataset.dtype.kind != "f":
+                raise DataError(f"{what} is damaged: '{name}' holds no real numbers.")
             found[name] = dataset
         if found["about"].shape != () or size > 1 << 50:
             raise DataError(f"{what} has no description of its run.")
         arrays = {name: found[name][...] for name in KEPT}
         text = found["about"].asstr()[()]
+        if file.attrs.get("about_sha256") != hashlib.sha256(text.encode()).hexdigest():
+            raise DataError(f"{what} is damaged: the description of its run is not what was written.")
     try:
         about = json.loads(text)
-        return Checkpoint(
-            dict(about["belongs"]), int(about["iteration"]), arrays, list(about["trace"]), float(about["seconds"])
-        )
-    except (ValueError, KeyError, TypeError) as error:
+        trace = [Record.from_json(values).as_json() for values in about["trace"]]
+        done = about["iteration"]
+        if not isinstance(done, int) or done < max([0, *(record["iteration"] or 0 for record in trace)]):
+            raise ValueError
+        return Checkpoint(dict(about["belongs"]), done, arrays, trace, float(about["seconds"]))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DataError(f"{what} has a description that cannot be read.") from error

@@ -212,8 +212,10 @@ def read_result(path: str) -> StoredResult:
         guard.check_dataset(text, what, False)
         try:
             run = json.loads(text.asstr()[()])
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise DataError(f"{what} has a description that cannot be read.") from error
+        if not isinstance(run, dict):
+            raise DataError(f"{what} has a description that is none.")
     return StoredResult(thetas[0], thetas[1], run)
 
 
