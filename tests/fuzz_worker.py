@@ -1,8 +1,8 @@
 """Runs the command line on broken files, each in a process of its own, and writes a line of JSON about each.
 
 Starting Python and loading the compiled kernels costs more than a run on a small file. So this process does it once and
-forks for each file; the child calls the entry point of `fdglm` with a limited memory and a limited time. The kernels are loaded by a solve with one thread of Numba's own
-pool, which survives a fork (OpenMP's does not).
+forks for each file; the child calls the entry point of `fdglm` with a limited memory and a limited time. The kernels
+are loaded by a solve with one thread of Numba's own pool, which survives a fork (OpenMP's does not).
 
     python fuzz_worker.py {hdf5|graph} FIRST STOP STEP FOLDER
 """
