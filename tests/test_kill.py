@@ -23,7 +23,7 @@ from cli_tools import PATIENCE, command_line, environment, fdglm, write_problem
 from fdglm_fast.files import atomic_text
 
 RUNS = 15  # of each type
-KILLS = 3  # at most, of one run
+KILLS = 2  # at most, of one run
 AT_ONCE = 2
 OPTIONS = "--agents 4 --graph ring --loss logistic --penalty l1 --reg 0.001 --threads 1 --schedule tiles"
 LENGTH = "--iterations 24000 --record every:800"
