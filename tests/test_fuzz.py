@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -50,15 +51,18 @@ def run_workers(kind: str, count: int, bases: Path) -> list[dict[str, Any]]:
     script = [sys.executable, str(TESTS / "fuzz_worker.py"), kind]
     # One thread of Numba's own pool, which survives a fork.
     quiet = environment(NUMBA_NUM_THREADS="1", NUMBA_THREADING_LAYER="workqueue", OPENBLAS_NUM_THREADS="1")
-    workers = [
-        subprocess.Popen(
-            [*script, str(k), str(count), str(WORKERS), str(bases)], env=quiet, stdout=subprocess.PIPE, text=True
-        )
-        for k in range(WORKERS)
-    ]
-    lines = [worker.communicate(timeout=1500)[0].splitlines() for worker in workers]
-    assert [worker.returncode for worker in workers] == [0] * WORKERS
-    return [json.loads(line) for part in lines for line in part]
+    outputs = [bases / f"{kind}.{k}.jsonl" for k in range(WORKERS)]
+    with ExitStack() as stack:
+        workers = [
+            subprocess.Popen(
+                [*script, str(k), str(count), str(WORKERS), str(bases)],
+                env=quiet,
+                stdout=stack.enter_context(open(out, "w")),
+            )
+            for k, out in enumerate(outputs)
+        ]
+        assert [worker.wait(timeout=1500) for worker in workers] == [0] * WORKERS
+    return [json.loads(line) for out in outputs for line in out.read_text().splitlines()]
 
 
 def faults(report: dict[str, Any], there: set[str]) -> list[str]:
