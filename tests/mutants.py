@@ -236,7 +236,7 @@ def change_word(content: bytes, rng: random.Random) -> bytes:
 
 def change_number(content: bytes, rng: random.Random) -> bytes:
     places = [k for k, byte in enumerate(content) if chr(byte) in string.digits]
-    place = rng.choice(places)
+    place = rng.choice(places or [0])
     return content[:place] + rng.choice(WORDS).encode() + content[place + 1 :]
 
 
