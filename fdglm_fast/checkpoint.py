@@ -132,10 +132,12 @@ def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> No
 def read_checkpoint(path: str) -> Checkpoint:
     """A checkpoint that `write_checkpoint` wrote; DataError where it is something else, or damaged."""
     from fdglm_fast import hdf5_guard as guard
+    from fdglm_fast.hdf5_heap import check_heaps
 
     size = guard.check_file(path).st_size
     what = f"checkpoint '{printable(path)}'"
     with guard.no_plugins(), guard.open_file(path) as file, guard.reading(what):
+        check_heaps(path)
         if file.attrs.get("format") != FORMAT:
             raise DataError(f"'{printable(path)}' is not a checkpoint of `fdglm solve`.")
         found = {}

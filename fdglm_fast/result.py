@@ -199,10 +199,12 @@ class StoredResult:
 def read_result(path: str) -> StoredResult:
     """Read a file that `save_result` wrote; DataError where it is something else."""
     from fdglm_fast import hdf5_guard as guard
+    from fdglm_fast.hdf5_heap import check_heaps
 
     guard.check_file(path)
     what = f"result '{printable(path)}'"
     with guard.no_plugins(), guard.open_file(path) as file, guard.reading(what):
+        check_heaps(path)
         if file.attrs.get("format") != FORMAT:
             raise DataError(f"'{printable(path)}' is not a result of `fdglm solve`.")
         thetas = [_vector(guard, file, name, what) for name in ("theta_average", "theta_last")]
