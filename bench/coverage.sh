@@ -6,7 +6,7 @@
 set -e
 cd "$(dirname "$0")/.."
 python=${PYTHON:-.venv/bin/python}
-export NUMBA_DISABLE_JIT=1
+export NUMBA_DISABLE_JIT=1 COVERAGE_FILE="$PWD/.coverage"
 "$python" -m coverage erase
 "$python" -m coverage run -m pytest -p no:cacheprovider $(cat bench/coverage.txt)
 "$python" -m coverage combine -q
