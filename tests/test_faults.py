@@ -193,15 +193,15 @@ def test_a_solve_that_does_not_fit_into_memory(tmp_path: Path) -> None:
 @pytest.mark.parametrize("arguments", ["predict r.h5 p.h5", "info p.h5", f"solve p.h5 {ARGUMENTS} --json"])
 def test_a_reader_that_has_gone(folder: Path, arguments: str) -> None:
     """Nobody is left to be told: no traceback, and the exit code that a shell gives to a broken pipe."""
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [FDGLM, *arguments.split()],
         cwd=folder,
         env=environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    )
-    assert process.stdout is not None and process.stderr is not None
-    process.stdout.close()
-    said = process.stderr.read()
-    assert process.wait(PATIENCE) == 128 + signal.SIGPIPE and "Traceback" not in said and "Exception" not in said
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        said = process.stderr.read()
+    assert process.returncode == 128 + signal.SIGPIPE and "Traceback" not in said and "Exception" not in said
