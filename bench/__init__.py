@@ -7,6 +7,7 @@ numpy_rival.py  the same iteration as a careful NumPy user writes it; exchange.p
 tune.py         which way of writing each half is the fastest here
 clock.py        timing in interleaved blocks
 measure.py      one case; scaling.py: the cost against n and against d
+overhead.py     what checkpoints and the looks for numbers that are not finite cost
 machine.py      what the numbers were measured on
 run.py          all cases, saved after each
 table.py  figures.py   what a person looks at

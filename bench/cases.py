@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from fdglm_fast.errors import UsageError, unknown_name
@@ -12,6 +12,7 @@ SAMPLES, FEATURES = 16384, 2048  # the paper's size
 QUICK_SAMPLES, QUICK_FEATURES = 2048, 256
 AGENTS = (1, 16, 64, 256)
 QUICK_AGENTS = (1, 16, 64)
+OVERHEAD_AGENTS = (16, 64)
 # Each family with the number of agents from which it makes sense: below it a random graph of that density is seldom
 # connected, or has too few edges to be called one of its family.
 GRAPHS = {"complete": 2, "star": 2, "er:0.1": 32, "er:0.5": 8, "lattice": 2, "rgg": 32}
@@ -130,6 +131,13 @@ def grid(axes: Axes, features: int, threads: tuple[int, ...], quick: bool = Fals
     if not cases:
         raise UsageError("--cases leaves nothing to measure.")
     return cases
+
+
+def overhead_cases(axes: Axes, features: int, threads: tuple[int, ...]) -> list[Case]:
+    """Few cases, for which `--overhead` runs long: complete, f64 and all threads, where nothing else is asked for."""
+    agents = axes.agents or tuple(m for m in OVERHEAD_AGENTS if m <= features)
+    few = replace(axes, agents=agents, graph=axes.graph or ("complete",), dtype=axes.dtype or ("f64",))
+    return grid(few, features, threads if axes.threads else (max(threads),))
 
 
 def _graphs_for(agents: int, axes: Axes) -> tuple[str, ...]:

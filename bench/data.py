@@ -55,7 +55,7 @@ def steps_for(data: Data, network: Network) -> StepSizes:
     """The theorem's steps, with the bound sqrt(n) + sqrt(d) + 6 on ||X|| of a normal matrix (but for odds of e^-18)."""
     chi = math.sqrt(data.n) + math.sqrt(data.d) + 6.0
     problem = data.problem.with_agents(network.agents)
-    return choose_steps(problem, network, Given(chi=chi, R=data.radius), None)
+    return choose_steps(problem, network, Given(chi=chi, R=data.radius, force=True), None)
 
 
 def ordinary_duals(shape: tuple[int, int]) -> Matrix:

@@ -64,6 +64,23 @@ def run_scaling(
     return report
 
 
+def run_overhead(plan: Plan, cases: list[Case], save: Callable[[dict[str, Any]], None], say: Say) -> dict[str, Any]:
+    """Measure what checkpoints and finite checks cost in each case, like `run_cases`."""
+    from fdglm_bench.data import make_data
+    from fdglm_bench.overhead import measure_overhead
+
+    report = _start(plan, sorted({case.dtype for case in cases}), say)
+    report["overhead"] = []
+    for number, case in enumerate(cases, start=1):
+        data = make_data(plan.samples, plan.features, DTYPES[case.dtype])
+        rows = measure_overhead(data, case, plan.schedule, plan.effort)
+        report["overhead"] += rows
+        _finish(report, save)
+        shares = ", ".join(f"{row['what']} {100.0 * row['share']:.3f} %" for row in rows)
+        say(f"{number}/{len(cases)}  {case}: {shares}")
+    return report
+
+
 def saver(path: str | None, force: bool) -> Callable[[dict[str, Any]], None]:
     """Writes a report to `path`, if there is one; a file that this run made is replaced without asking."""
     mine = force
@@ -82,7 +99,7 @@ def saver(path: str | None, force: bool) -> Callable[[dict[str, Any]], None]:
 
 def load_report(path: str) -> dict[str, Any]:
     """A report that an earlier run saved."""
-    from fdglm_bench.table import case_cells, scaling_cells
+    from fdglm_bench.table import case_cells, overhead_cells, scaling_cells
 
     try:
         report = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -90,7 +107,9 @@ def load_report(path: str) -> dict[str, Any]:
             case_cells(row)
         for row in report.get("scaling", []):
             scaling_cells(row)
-        if not (report.get("cases") or report.get("scaling")):
+        for row in report.get("overhead", []):
+            overhead_cells(row)
+        if not (report.get("cases") or report.get("scaling") or report.get("overhead")):
             raise ValueError
     except OSError as error:
         raise DataError(f"'{printable(path)}' cannot be read: {error.strerror}.") from error

@@ -28,8 +28,20 @@ SCALING_COLUMNS = (
     "solver\nms",
     "share of\nthe limit",
 )
+OVERHEAD_COLUMNS = (
+    "agents",
+    "graph",
+    "dtype",
+    "threads",
+    "what",
+    "with\ns",
+    "without\ns",
+    "difference\n%",
+    "timed\n%",
+    "allowed\n%",
+)
 WIDTH = 100  # numbers are never cut short; a narrower terminal wraps lines itself
-_WORDS = ("graph", "dtype", "schedule")
+_WORDS = ("graph", "dtype", "schedule", "what")
 
 
 def print_report(report: dict[str, Any]) -> None:
@@ -44,6 +56,9 @@ def print_report(report: dict[str, Any]) -> None:
     if "scaling" in report:
         console.print(_table(SCALING_COLUMNS, [scaling_cells(row) for row in report["scaling"]]))
         _print_lines(console, report["scaling"])
+    if "overhead" in report:
+        console.print(f"n = {report['samples']}, d = {report['features']}, best of {report['rounds']} rounds\n")
+        console.print(_table(OVERHEAD_COLUMNS, [overhead_cells(row) for row in report["overhead"]]))
 
 
 def _table(columns: tuple[str, ...], rows: list[list[str]]) -> Any:
@@ -86,6 +101,21 @@ def scaling_cells(row: dict[str, Any]) -> list[str]:
         _ms(row["limit_ms"]),
         _ms(row["solver_ms"]),
         f"{row['share_of_limit']:.2f}",
+    ]
+
+
+def overhead_cells(row: dict[str, Any]) -> list[str]:
+    return [
+        str(row["agents"]),
+        row["graph"],
+        row["dtype"],
+        str(row["threads"]),
+        row["what"],
+        f"{row['with_s']:.3f}",
+        f"{row['without_s']:.3f}",
+        f"{100.0 * row['difference']:+.2f}",
+        f"{100.0 * row['share']:.3f}",
+        f"{100.0 * row['allowed']:.0f}",
     ]
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     help="What the solver's threads share.",
 )
 @click.option("--scaling", is_flag=True, help="Measure how the time grows with n and with d instead.")
+@click.option("--overhead", is_flag=True, help="Measure what checkpoints and finite checks cost instead.")
 @click.option("--redraw", type=click.Path(), metavar="FILE.json", help="Measure nothing: show an earlier --out.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
 @click.option("--out", type=click.Path(), metavar="FILE.json", help="Save the report, after every case.")
@@ -49,6 +50,7 @@ def command(**given: Any) -> None:
     from fdglm_bench.cases import check_axes, parse_axes
 
     axes = parse_axes(given["axes"])
+    _check_kind(given)
     if given["redraw"]:
         report = _earlier(given)
     else:
@@ -65,6 +67,13 @@ def command(**given: Any) -> None:
         _draw(report, given)
 
 
+def _check_kind(given: dict[str, Any]) -> None:
+    from fdglm_fast.errors import UsageError
+
+    if given["overhead"] and (given["scaling"] or given["figures"]):
+        raise UsageError("--overhead goes neither with --scaling nor with --figures.")
+
+
 def _size(given: dict[str, Any]) -> tuple[int, int]:
     from fdglm_bench import cases
 
@@ -77,15 +86,17 @@ def _measure(axes: Axes, n: int, d: int, given: dict[str, Any]) -> dict[str, Any
 
     if given["out"]:
         check_output(given["out"], given["force"])
-    from fdglm_bench.cases import all_threads, grid
+    from fdglm_bench.cases import all_threads, grid, overhead_cases
     from fdglm_bench.measure import Effort
-    from fdglm_bench.run import Plan, run_cases, run_scaling, saver
+    from fdglm_bench.run import Plan, run_cases, run_overhead, run_scaling, saver
     from fdglm_bench.scaling import scaling_points
     from fdglm_cli.terminal import say
 
     effort = Effort(given["repeat"] or 3, 0.02, 1) if given["quick"] else Effort(given["repeat"] or 7)
     plan = Plan(n, d, given["schedule"], effort, shlex.join(["fdglm", *sys.argv[1:]]))
     save, threads = saver(given["out"], given["force"]), all_threads(axes)
+    if given["overhead"]:
+        return run_overhead(plan, overhead_cases(axes, d, threads), save, say)
     if given["scaling"]:
         _check_figures(given, scaling=True, threads=[])
         return run_scaling(plan, scaling_points(n, d), max(threads), save, say)
@@ -115,8 +126,10 @@ def _earlier(given: dict[str, Any]) -> dict[str, Any]:
     from fdglm_bench.run import load_report
     from fdglm_fast.errors import UsageError
 
-    if given["axes"] or given["quick"] or given["scaling"] or given["out"]:
+    if given["axes"] or given["quick"] or given["scaling"] or given["overhead"] or given["out"]:
         raise UsageError("--redraw measures nothing: of the other options it takes --json, --figures and --force.")
     report = load_report(given["redraw"])
+    if given["figures"] and "overhead" in report:
+        raise UsageError("there are no figures of --overhead.")
     _check_figures(given, "scaling" in report, sorted({row["threads"] for row in report.get("cases", [])}))
     return report

@@ -7,7 +7,6 @@ the commands are a table.
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 
 import click
@@ -62,7 +61,7 @@ def main() -> None:
     """Generalized linear models whose features are split among the agents of a network.
 
     Exit codes: 0 done; 1 a check failed; 2 wrong usage; 3 bad data or graph; 4 stopped before the tolerance asked for;
-    5 numerical breakdown; 130 interrupted.
+    5 numerical breakdown; 130 interrupted; 141 the reader of the output has gone.
     """
 
 
@@ -81,9 +80,8 @@ def run() -> None:
     except FdglmError as error:
         _complain(str(error))
         code = error.exit_code
-    except BrokenPipeError:
-        # The reader of our output has gone; nobody is left to be told.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except SystemExit:
+        # How click and rich leave when the reader of our output has gone: nobody is left to be told.
         code = 141
     except MemoryError:
         _complain("there is not enough memory.")

@@ -183,14 +183,19 @@ def _write(given: dict[str, Any], outcome: Outcome, report: dict[str, Any]) -> N
 
 def _leave(outcome: Outcome, tolerance_asked: bool) -> None:
     from fdglm_cli.terminal import say
-    from fdglm_fast.stopping import StopReason, exit_code
+    from fdglm_fast.stopping import BREAKDOWNS, StopReason, exit_code
 
     code = exit_code(outcome.result.stop_reason, tolerance_asked)
-    if outcome.result.stop_reason is StopReason.NOT_FINITE:
+    if outcome.result.stop_reason in BREAKDOWNS:
+        diverged = outcome.result.stop_reason is StopReason.DIVERGED
         say(
-            f"error: the iterates are not finite any more; the state after iteration {outcome.result.iterations} is "
-            "reported. Take smaller steps (--steps theorem), or scale the columns."
+            f"error: the iterates {'grow without bound' if diverged else 'are not finite any more'}; the state after "
+            f"iteration {outcome.result.iterations} is reported. Take smaller steps (--steps theorem), or scale the "
+            "columns."
         )
     elif code == 4:
         say("error: stopped before the tolerance was reached.")
+    if outcome.result.checkpoint_failure:
+        say(f"error: the last checkpoint is missing: {outcome.result.checkpoint_failure}")
+        code = code or 2
     raise click.exceptions.Exit(code)

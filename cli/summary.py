@@ -9,6 +9,7 @@ _ENDS = {
     "tolerance": "tolerance reached after {}",
     "time-limit": "time limit reached after {}",
     "interrupted": "interrupted after {}",
+    "diverged": "iterates grow without bound; this is the state after {}",
     "not-finite": "iterates not finite any more; this is the state after {}",
 }
 

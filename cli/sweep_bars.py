@@ -6,9 +6,11 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from fdglm_cli.terminal import say
+from fdglm_cli.terminal import new_bar, say, say_above
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from fdglm_fast.evaluate import Point
     from fdglm_fast.sweep import Cell, Run
 
@@ -20,23 +22,11 @@ class SweepBars:
         self._wanted, self._iterations = wanted, iterations
         self._all = self._kept = self._ended = 0
         self._began = time.perf_counter()
-        self._bar: Any = None
+        self._bar: Progress | None = None
         self._runs: Any = None
         self._places: dict[int, Any] = {}
         if wanted and sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-            from rich.table import Column
-
-            whole = Column(no_wrap=True)
-            self._bar = Progress(
-                BarColumn(),
-                MofNCompleteColumn(table_column=whole),
-                TextColumn("{task.description}"),
-                TimeRemainingColumn(table_column=whole),
-                console=Console(stderr=True),
-                transient=True,
-            )
+            self._bar = new_bar()
 
     def __enter__(self) -> SweepBars:
         if self._bar:
@@ -51,7 +41,7 @@ class SweepBars:
         if not self._wanted:
             return
         if self._bar:
-            self._bar.console.print(f"fdglm: {line}", style="dim", highlight=False, markup=False, soft_wrap=True)
+            say_above(self._bar, line)
         else:
             say(line)
 

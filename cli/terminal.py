@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from fdglm_fast.evaluate import Point
 
 
@@ -46,34 +48,44 @@ def stop_signals() -> Iterator[Callable[[], bool]]:
             signal.signal(number, handler)
 
 
+def new_bar() -> Progress:
+    """Bar, count, description and time left, on standard error; it vanishes when it is stopped."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.table import Column
+
+    whole = Column(no_wrap=True)  # on a narrow terminal the bar gives way, not the numbers
+    return Progress(
+        BarColumn(),
+        MofNCompleteColumn(table_column=whole),
+        TextColumn("{task.description}"),
+        TimeRemainingColumn(table_column=whole),
+        console=Console(stderr=True),
+        transient=True,
+    )
+
+
+def say_above(bar: Progress, line: str) -> None:
+    """A line above a bar that is running."""
+    bar.console.print(f"fdglm: {line}", style="dim", highlight=False, markup=False, soft_wrap=True)
+
+
 class Bars:
     """Progress bars for loading and iterating; silent unless standard error is a terminal."""
 
     def __init__(self, wanted: bool, iterations: int) -> None:
         self._iterations = iterations
-        self._bar: Any = None
+        self._bar: Progress | None = None
         self._tasks: dict[str, Any] = {}
         self._point: Point | None = None
         if wanted and sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-            from rich.table import Column
-
-            whole = Column(no_wrap=True)  # on a narrow terminal the bar gives way, not the numbers
-            self._bar = Progress(
-                BarColumn(),
-                MofNCompleteColumn(table_column=whole),
-                TextColumn("{task.description}"),
-                TimeRemainingColumn(table_column=whole),
-                console=Console(stderr=True),
-                transient=True,
-            )
+            self._bar = new_bar()
 
     def __enter__(self) -> Bars:
         return self
 
     def __exit__(self, *ignored: object) -> None:
-        if self._tasks:
+        if self._bar and self._tasks:
             self._bar.stop()
 
     @property
@@ -81,14 +93,14 @@ class Bars:
         return self._bar is not None
 
     def say(self, line: str) -> None:
-        if self._tasks:  # above the bar
-            self._bar.console.print(f"fdglm: {line}", style="dim", highlight=False, markup=False, soft_wrap=True)
+        if self._bar and self._tasks:
+            say_above(self._bar, line)
         else:
             say(line)
 
     def loading(self, done: int, total: int) -> None:
         self._update("rows", done, total, "rows loaded")
-        if self._tasks and done >= total:
+        if self._bar and done >= total:
             self._bar.update(self._tasks["rows"], visible=False)
 
     def iterating(self, done: int, point: Point | None) -> None:

@@ -19,10 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fdglm_fast import __version__
-from fdglm_fast.errors import DataError
+from fdglm_fast.errors import DataError, FdglmError
 from fdglm_fast.files import atomic_hdf5, printable
 from fdglm_fast.network import Network
 from fdglm_fast.problem import Problem
+from fdglm_fast.trace import Record
 
 FORMAT = "fdglm-checkpoint"
 SHARE = 0.03  # of a run's time that writing may take
@@ -74,27 +75,40 @@ class Checkpoint:
                     f"checkpoint '{printable(path)}' belongs to another {name}: it has {short[0]}, this run {short[1]}."
                 )
         for name, shape in shapes.items():
+            if name not in self.arrays:
+                raise DataError(f"checkpoint '{printable(path)}' has no '{name}'.")
             if self.arrays[name].shape != shape:
                 raise DataError(f"checkpoint '{printable(path)}' is damaged: '{name}' has the wrong shape.")
 
 
 @dataclass
 class Keeper:
-    """Decides when to write: every `every` seconds, but never more than SHARE of the time."""
+    """Decides when to write: every `every` seconds, but never more than SHARE of the time.
+
+    A write that fails (a full disk) does not end a run that goes well: the checkpoint before it stays, the next one is
+    tried in its turn, and `failure` says what was wrong with the last.
+    """
 
     path: str
     every: float = 60.0
     _last: float = field(default_factory=time.perf_counter)
     _cost: float = 0.0
+    spent: float = 0.0  # seconds, on all writes so far
+    failure: str | None = None
 
     def due(self) -> bool:
         return time.perf_counter() - self._last >= max(self.every, self._cost * (1.0 / SHARE - 1.0))
 
     def write(self, checkpoint: Checkpoint) -> None:
         began = time.perf_counter()
-        write_checkpoint(self.path, checkpoint)
+        try:
+            write_checkpoint(self.path, checkpoint)
+            self.failure = None
+        except FdglmError as error:
+            self.failure = str(error)
         self._last = time.perf_counter()
         self._cost = self._last - began
+        self.spent += self._cost
 
 
 def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
@@ -112,34 +126,46 @@ def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> No
         for name, array in checkpoint.arrays.items():
             checked = {"fletcher32": True} if array.size else {}
             file.create_dataset(name, data=array, **checked)
-        file.create_dataset("about", data=json.dumps(about), dtype=h5py.string_dtype())
+        text = json.dumps(about)
+        file.create_dataset("about", data=text, dtype=h5py.string_dtype())
+        file.attrs["about_sha256"] = hashlib.sha256(text.encode()).hexdigest()  # strings have no checksum of HDF5's
 
 
 def read_checkpoint(path: str, names: Iterable[str]) -> Checkpoint:
     """A checkpoint that `write_checkpoint` wrote, with these arrays; DataError where it is something else."""
     from fdglm_fast import hdf5_guard as guard
+    from fdglm_fast.hdf5_heap import check_heaps
 
     size = guard.check_file(path).st_size
     what = f"checkpoint '{printable(path)}'"
     with guard.no_plugins(), guard.open_file(path) as file, guard.reading(what):
+        check_heaps(path)
         if file.attrs.get("format") != FORMAT:
             raise DataError(f"'{printable(path)}' is not a checkpoint of `fdglm solve`.")
         found = {}
         for name in (*names, "about"):
             dataset = guard.find(file["/"], name)
+            if dataset is None and name != "about":
+                continue  # of another method perhaps, which `Checkpoint.check` tells
             if dataset is None:
                 raise DataError(f"{what} has no '{name}'.")
             guard.check_dataset(dataset, what, False)
             guard.check_storage(dataset, what, size)
+            if name != "about" and dataset.dtype.kind != "f":
+                raise DataError(f"{what} is damaged: '{name}' holds no real numbers.")
             found[name] = dataset
         if found["about"].shape != () or size > 1 << 50:
             raise DataError(f"{what} has no description of its run.")
-        arrays = {name: found[name][...] for name in names}
+        arrays = {name: dataset[...] for name, dataset in found.items() if name != "about"}
         text = found["about"].asstr()[()]
+        if file.attrs.get("about_sha256") != hashlib.sha256(text.encode()).hexdigest():
+            raise DataError(f"{what} is damaged: the description of its run is not what was written.")
     try:
         about = json.loads(text)
-        return Checkpoint(
-            dict(about["belongs"]), int(about["iteration"]), arrays, list(about["trace"]), float(about["seconds"])
-        )
-    except (ValueError, KeyError, TypeError) as error:
+        trace = [Record.from_json(values).as_json() for values in about["trace"]]
+        done = about["iteration"]
+        if not isinstance(done, int) or done < max([0, *(record["iteration"] or 0 for record in trace)]):
+            raise ValueError
+        return Checkpoint(dict(about["belongs"]), done, arrays, trace, float(about["seconds"]))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise DataError(f"{what} has a description that cannot be read.") from error

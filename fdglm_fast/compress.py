@@ -49,7 +49,7 @@ def wanted(choice: str, problem: Sized, sweep: bool = False) -> bool:
 
 
 def compress(problem: Problem) -> Problem:
-    """The same problem on the triangular factor of [X y]; float64, whatever the data were."""
+    """The same problem on the triangular factor of [X y], computed in float64 and stored in the type of the data."""
     from fdglm_fast.kernels.pack import pack
     from fdglm_fast.problem import empty_tiles
 

@@ -126,7 +126,7 @@ class Evaluator:
     def _gap(self, objective: float, lam: Array, c: Array) -> float | None:
         from fdglm_fast.kernels.evaluate import conjugate_sum
 
-        alpha = self.problem.penalty.dual_scale(-c, self.model.groups)
+        alpha = self.problem.penalty.dual_scale(-c, self.model.groups) if np.isfinite(c).all() else None
         if alpha is None:
             return None
         tiles = self.problem.tiles

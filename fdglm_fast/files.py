@@ -1,11 +1,13 @@
 """Writing files so that a reader sees the old one or the whole new one, never a part.
 
 A temporary file in the same folder is written, synced and renamed onto its name; whatever goes wrong before,
-the temporary file is removed and what was there stays.
+the temporary file is removed and what was there stays. A process that is killed cannot remove its own: the next one
+that writes to the same name does. The lock that a writer holds on its temporary file tells the two apart.
 """
 
 from __future__ import annotations
 
+import fcntl
 import io
 import os
 import secrets
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     import h5py
 
 _LONGEST_NAME = 200
+_TOKEN = 12  # hexadecimal digits that make a temporary name unique
 
 
 def printable(name: object, limit: int = _LONGEST_NAME) -> str:
@@ -75,18 +78,20 @@ def check_output(path: str | os.PathLike[str], force: bool = False, needed: int 
 def atomic_path(path: str | os.PathLike[str], force: bool = False, needed: int = 0) -> Iterator[Path]:
     """A temporary path with the suffix of `path`; becomes `path` as the block ends, vanishes if it raises."""
     target = check_output(path, force, needed)
-    temporary: Path | None = None
+    held: tuple[Path, int] | None = None
     try:
-        temporary = _create_beside(target)
-        yield temporary
-        _sync(temporary)
-        _publish(temporary, target, force)
+        _remove_abandoned(target)
+        held = _create_beside(target)
+        yield held[0]
+        os.fsync(held[1])
+        _publish(held[0], target, force)
     except OSError as error:
         raise _cannot_write(path, error) from error
     finally:
-        if temporary is not None:
+        if held is not None:
             with suppress(OSError):
-                temporary.unlink(missing_ok=True)
+                held[0].unlink(missing_ok=True)
+            os.close(held[1])
     _sync_folder(target.parent)
 
 
@@ -155,28 +160,49 @@ class _Stream(io.FileIO):
 _STREAMS: dict[Any, _Stream] = {}
 
 
-def _create_beside(target: Path) -> Path:
-    """An empty new file next to `target`, with the permissions the final file shall have."""
-    stem, suffix = target.stem[:80], target.suffix[:20]
-    temporary = target.with_name(f".{stem}.{secrets.token_hex(6)}.tmp{suffix}")
-    os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+def _create_beside(target: Path) -> tuple[Path, int]:
+    """An empty new file next to `target`, with the permissions the final file shall have, and the lock on it."""
+    while True:
+        temporary = target.with_name(_temporary_name(target, secrets.token_hex(_TOKEN // 2)))
+        handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666)
+        with suppress(OSError):  # a file system without locks: nobody will take ours for abandoned either
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        if os.path.lexists(temporary):
+            break
+        os.close(handle)  # somebody took it for abandoned before it was locked
     with suppress(OSError):
         shutil.copymode(target, temporary)
-    return temporary
+    return temporary, handle
 
 
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def _temporary_name(target: Path, token: str) -> str:
+    return f".{target.stem[:80]}.{token}.tmp{target.suffix[:20]}"
+
+
+def _remove_abandoned(target: Path) -> None:
+    """Remove the temporary files for `target` that no living process holds: what a kill has left."""
+    before, after = _temporary_name(target, "\0").split("\0")
+    length = len(before) + _TOKEN + len(after)
+    for entry in list(os.scandir(target.parent)):
+        if not (len(entry.name) == length and entry.name.startswith(before) and entry.name.endswith(after)):
+            continue
+        with suppress(OSError):
+            handle = os.open(entry.path, os.O_RDWR | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.unlink(entry.path)
+            finally:
+                os.close(handle)
 
 
 def _sync_folder(folder: Path) -> None:
     # The file is in place already; a file system that cannot sync a folder is no reason to fail.
     with suppress(OSError):
-        _sync(folder)
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def _publish(temporary: Path, target: Path, force: bool) -> None:

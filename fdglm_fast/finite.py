@@ -30,7 +30,7 @@ def describe(dtype: np.dtype[Any]) -> str:
 
 def convert(block: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     """`block` C-ordered in `dtype`; what is too large for it becomes infinite, for the check that follows."""
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):  # invalid: bits of a foreign type that are no number
         return np.ascontiguousarray(block, dtype=dtype)
 
 

@@ -25,6 +25,7 @@ from fdglm_fast import hdf5_guard as guard
 from fdglm_fast.errors import DataError
 from fdglm_fast.files import printable, split_address
 from fdglm_fast.finite import check_finite, check_real, convert, describe, find_nonfinite, nonfinite_sentence
+from fdglm_fast.hdf5_heap import check_heaps
 from fdglm_fast.memory import available_memory, require_memory
 
 BLOCK_BYTES = 32 << 20
@@ -210,6 +211,8 @@ class Source:
         if h5py.check_string_dtype(dataset.dtype) is None:
             raise DataError(f"{self._what('feature_names')} must hold strings, not {describe(dataset.dtype)}.")
         with guard.reading(self._what("feature_names")):
+            if h5py.check_string_dtype(dataset.dtype).length is None:
+                check_heaps(self.path)
             raw = dataset[...].tolist()
             return [each.decode("utf-8", "replace") if isinstance(each, bytes) else str(each) for each in raw]
 

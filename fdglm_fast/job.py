@@ -15,8 +15,8 @@ from fdglm_fast.compress import check_choice, compress, wanted
 from fdglm_fast.errors import UsageError
 from fdglm_fast.losses import Loss, parse_loss
 from fdglm_fast.memory import require_memory
-from fdglm_fast.partition import assign, merged
-from fdglm_fast.penalties import Penalty, parse_penalty
+from fdglm_fast.partition import assign, group_numbers, merged
+from fdglm_fast.penalties import GROUP_L2, Penalty, parse_penalty
 
 if TYPE_CHECKING:
     from fdglm_fast.best_scale import BoundFactors
@@ -79,7 +79,9 @@ def check(job: Job, options: Options) -> Network:
     _check_weights(job, options)
     check_choice(job.compress, job.loss)
     with open_source(job.data, job.x, job.y, job.allow_filters) as source:
-        assign(source.d, job.agents, source.partition_owner())
+        partition = assign(source.d, job.agents, source.partition_owner())
+        if job.penalty.code == GROUP_L2:
+            group_numbers(source.groups(), partition)
         job.loss.prepare_response(source.require_response())
     return unscaled_network(job.graph, job.agents, job.seed, job.weights)
 

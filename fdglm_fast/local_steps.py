@@ -17,6 +17,7 @@ The 1/n of the objective is part of the steps: the proximal map of the penalty t
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -61,6 +62,10 @@ class LocalSteps:
 
     def with_weight(self, w: float) -> LocalSteps:
         return replace(self, w=w)
+
+    def believed(self, n: int) -> float:
+        """No bound on theta: steps that cannot be forced do not diverge."""
+        return math.inf
 
     def identity(self) -> dict[str, float]:
         """What the iterates depend on, besides data and network: that follows from them."""

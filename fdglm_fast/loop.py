@@ -19,7 +19,7 @@ from fdglm_fast.evaluate import Evaluator, Point
 from fdglm_fast.files import printable
 from fdglm_fast.options import Options
 from fdglm_fast.reference import Reference
-from fdglm_fast.stopping import CHECK_EVERY, FINITE_EVERY, StopReason
+from fdglm_fast.stopping import BREAKDOWNS, CHECK_EVERY, FINITE_EVERY, StopReason
 from fdglm_fast.theory import Certificate
 from fdglm_fast.trace import Record, record_points
 
@@ -56,6 +56,7 @@ class Run:
         self.trace: list[Record] = []
         self.seconds = 0.0
         self._tolerance = options.tolerance
+        self.largest = math.inf  # entry of theta that is believed
         self._keeper: Keeper | None = None
         self.at_zero = evaluator.objective_at_zero()
         self._points = record_points(options.record, options.iterations)
@@ -87,6 +88,16 @@ class Run:
         state = self.engine.snapshot()
         self._keeper.write(Checkpoint(self._belongs, self.engine.iteration, state, trace, self.seconds))
 
+    @property
+    def checkpoint_failure(self) -> str | None:
+        """Why the last checkpoint could not be written, if it could not."""
+        return self._keeper.failure if self._keeper else None
+
+    @property
+    def checkpoint_seconds(self) -> float:
+        """What writing checkpoints has taken."""
+        return self._keeper.spent if self._keeper else 0.0
+
     def _is_due(self, iteration: int) -> bool:
         return self._points[bisect_left(self._points, iteration)] == iteration
 
@@ -98,12 +109,12 @@ class Run:
     def loop(self) -> StopReason:
         """Run until there is a reason to stop, and see to it that the trace ends with the state that is reported."""
         reason = self._until_reason()
-        if reason is not StopReason.NOT_FINITE and self._is_sound():
+        if reason not in BREAKDOWNS and self._is_sound():
             if self._keeper:
                 self._save()
             return reason
         self._fall_back()
-        return StopReason.NOT_FINITE
+        return reason if reason in BREAKDOWNS else StopReason.NOT_FINITE
 
     def _until_reason(self) -> StopReason:
         """Again and again: advance to the next point of interest, look, measure."""
@@ -113,6 +124,8 @@ class Run:
             self._advance(self._next() - self.engine.iteration)
             if not self.engine.is_finite():
                 return StopReason.NOT_FINITE
+            if np.abs(self.engine.state.theta).max() > self.largest:
+                return StopReason.DIVERGED
             self.good = self._look()
             now = self.engine.iteration
             point = None

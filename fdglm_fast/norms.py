@@ -14,6 +14,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from fdglm_fast.errors import DataError
 from fdglm_fast.kernels.arrays import Tiles, aligned_zeros, group_count, most_threads
 
 PASSES = 400
@@ -36,7 +37,10 @@ class Gram:
         from fdglm_fast.kernels.evaluate import gram
 
         gram(q, self._partial, self.tiles, self.offsets, self._line, self._rows)
-        return np.asarray(self._partial.sum(axis=0))
+        image = np.asarray(self._partial.sum(axis=0))
+        if not np.isfinite(image).all():
+            raise DataError(f"X has entries whose squares are too large for {self.tiles.X.dtype}: scale its columns.")
+        return image
 
 
 def block_norms(tiles: Tiles, offsets: npt.NDArray[np.int64], scale: Array | float = 1.0) -> Array:

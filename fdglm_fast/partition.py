@@ -90,6 +90,33 @@ def merged(partition: Partition) -> Partition:
     return Partition(1, owner, partition.order, offsets)
 
 
+def group_numbers(groups: ArrayLike | None, partition: Partition) -> NDArray[np.int64]:
+    """The group of each column, in agent order, renumbered 0, 1, ...; groups may not cross agents."""
+    if groups is None:
+        raise UsageError("penalty 'group-l2' needs the group of each column: a dataset `groups` beside X.")
+    numbers = np.asarray(groups)
+    if numbers.shape != (partition.features,):
+        raise DataError(f"`groups` has shape {numbers.shape}, but there are {partition.features} columns.")
+    ordered = np.unique(numbers, return_inverse=True)[1].reshape(-1).astype(np.int64)[partition.order]
+    check_groups_inside(ordered, partition)
+    return ordered
+
+
+def check_groups_inside(groups: NDArray[np.int64], partition: Partition) -> None:
+    """DataError when a group, numbered 0, 1, ... in agent order, has columns of two agents."""
+    owner = np.repeat(np.arange(partition.agents), partition.sizes)
+    first = np.full(int(groups.max()) + 1, partition.agents)
+    last = np.full(int(groups.max()) + 1, -1)
+    np.minimum.at(first, groups, owner)
+    np.maximum.at(last, groups, owner)
+    split = np.flatnonzero(first != last)
+    if split.size:
+        g = int(split[0])
+        raise DataError(
+            f"group {g} has columns of agent {first[g]} and of agent {last[g]}; a group must lie inside one agent."
+        )
+
+
 def _check_agents(d: int, m: int) -> None:
     if m < 1:
         raise UsageError(f"the number of agents must be at least 1, not {m}.")

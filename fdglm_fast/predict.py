@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,12 +35,13 @@ class Predictions:
         return f"{len(self.values)} predictions ({self.meaning}) of the {self.which} coefficients; {known}"
 
     def as_json(self, with_values: bool = True) -> dict[str, Any]:
+        overflow = self.mean_loss is None or not math.isfinite(self.mean_loss)
         report: dict[str, Any] = {
             "samples": len(self.values),
             "which": self.which,
             "meaning": self.meaning,
             "loss": self.loss.spec,
-            "mean_loss": self.mean_loss,
+            "mean_loss": None if overflow else self.mean_loss,
         }
         if with_values:
             report["predictions"] = self.values.tolist()
@@ -80,8 +82,10 @@ def _values(loss: Loss, z: Array) -> tuple[Array, str]:
 
 
 def _mean_loss(loss: Loss, z: Array, y: Array) -> float:
+    from fdglm_fast.kernels.compile import prepare_sets
     from fdglm_fast.reference.pointwise import values
 
+    prepare_sets(["values"])
     return float(np.mean(values(loss.code, loss.parameter, z, y)))
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from fdglm_fast.errors import DataError, UsageError
 from fdglm_fast.kernels.arrays import Model, Tiles, aligned_zeros, tile_count, tile_rows, tiles_per_group
 from fdglm_fast.losses import Loss, parse_loss
-from fdglm_fast.partition import Partition, contiguous, from_owner
+from fdglm_fast.partition import Partition, check_groups_inside, contiguous, from_owner, group_numbers
 from fdglm_fast.penalties import GROUP_L2, Penalty, group_scratch, parse_penalty
 
 Array = npt.NDArray[np.float64]
@@ -86,7 +86,7 @@ class Problem:
         tiles.y.reshape(-1)[: tiles.rows] = rule.prepare_response(y)
         ordered = None
         if r.code == GROUP_L2:
-            ordered = _group_numbers(groups, partition)
+            ordered = group_numbers(groups, partition)
         return cls(tiles, tiles.rows, partition, rule, r, ordered, feature_names)
 
     @property
@@ -142,7 +142,7 @@ class Problem:
         partition = contiguous(self.d, agents)
         groups = self.groups
         if groups is not None:
-            _check_groups_inside(groups, partition)
+            check_groups_inside(groups, partition)
         return replace(self, partition=partition)
 
     def in_user_order(self, theta: npt.NDArray[np.floating]) -> Array:
@@ -172,29 +172,3 @@ def empty_tiles(rows: int, d: int, dtype: npt.DTypeLike) -> Tiles:
         rows,
         tiles_per_group(tiles),
     )
-
-
-def _group_numbers(groups: npt.ArrayLike | None, partition: Partition) -> npt.NDArray[np.int64]:
-    """The group of each column, in agent order, renumbered 0, 1, ...; groups may not cross agents."""
-    if groups is None:
-        raise UsageError("penalty 'group-l2' needs the group of each column: a dataset `groups` beside X.")
-    numbers = np.asarray(groups)
-    if numbers.shape != (partition.features,):
-        raise DataError(f"`groups` has shape {numbers.shape}, but there are {partition.features} columns.")
-    ordered = np.unique(numbers, return_inverse=True)[1].reshape(-1).astype(np.int64)[partition.order]
-    _check_groups_inside(ordered, partition)
-    return ordered
-
-
-def _check_groups_inside(groups: npt.NDArray[np.int64], partition: Partition) -> None:
-    owner = np.repeat(np.arange(partition.agents), partition.sizes)
-    first = np.full(int(groups.max()) + 1, partition.agents)
-    last = np.full(int(groups.max()) + 1, -1)
-    np.minimum.at(first, groups, owner)
-    np.maximum.at(last, groups, owner)
-    split = np.flatnonzero(first != last)
-    if split.size:
-        g = int(split[0])
-        raise DataError(
-            f"group {g} has columns of agent {first[g]} and of agent {last[g]}; a group must lie inside one agent."
-        )

@@ -98,6 +98,7 @@ def as_json(outcome: Outcome, tags: dict[str, str] | None = None, command: str |
                 "compile": seconds["compile"],
                 "reference": seconds["reference"],
                 "iterate": seconds["iterate"],
+                "checkpoint": seconds["checkpoint"],
                 "solve": seconds.get("solve"),
                 "per_iteration_ms": 1e3 * seconds["iterate"] / max(result.iterations, 1),
             },
@@ -190,10 +191,12 @@ class StoredResult:
 def read_result(path: str) -> StoredResult:
     """Read a file that `save_result` wrote; DataError where it is something else."""
     from fdglm_fast import hdf5_guard as guard
+    from fdglm_fast.hdf5_heap import check_heaps
 
     guard.check_file(path)
     what = f"result '{printable(path)}'"
     with guard.no_plugins(), guard.open_file(path) as file, guard.reading(what):
+        check_heaps(path)
         if file.attrs.get("format") != FORMAT:
             raise DataError(f"'{printable(path)}' is not a result of `fdglm solve`.")
         thetas = [_vector(guard, file, name, what) for name in ("theta_average", "theta_last")]
@@ -203,8 +206,10 @@ def read_result(path: str) -> StoredResult:
         guard.check_dataset(text, what, False)
         try:
             run = json.loads(text.asstr()[()])
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise DataError(f"{what} has a description that cannot be read.") from error
+        if not isinstance(run, dict):
+            raise DataError(f"{what} has a description that is none.")
     return StoredResult(thetas[0], thetas[1], run)
 
 

@@ -51,6 +51,7 @@ class Result:
     schedule: str
     threads: int
     seconds: dict[str, float]
+    checkpoint_failure: str | None = None
 
     @property
     def better(self) -> str:
@@ -88,6 +89,7 @@ def _solve(problem: Problem, network: Network, reference: Reference | None, opti
     engine, promise = _engine(problem, network, reference, options, threads)
     cost = run_cost(problem, network, options.method, options.gossip)
     run = Run(engine, Evaluator(problem, engine.chi), options, reference, promise, cost, started)
+    run.largest = engine.step_sizes.believed(problem.n)
     if options.checkpoint is not None or options.resume is not None:
         run.attach(identity(problem, network, options.method, options.gossip, engine.step_sizes.identity()))
     setup = time.perf_counter() - started
@@ -108,7 +110,8 @@ def _solve(problem: Problem, network: Network, reference: Reference | None, opti
         effort=run.good.effort,
         schedule=engine.schedule,
         threads=threads,
-        seconds={"setup": setup, "iterate": run.seconds},
+        seconds={"setup": setup, "iterate": run.seconds, "checkpoint": run.checkpoint_seconds},
+        checkpoint_failure=run.checkpoint_failure,
     )
 
 

@@ -20,9 +20,11 @@ from fdglm_fast.network import Network
 from fdglm_fast.norms import Gram, block_norms
 from fdglm_fast.options import Given
 from fdglm_fast.problem import Problem
+from fdglm_fast.stopping import GROWTH
 from fdglm_fast.theory import rho_of
 
 LOOSE = 1.0 + 1e-9  # what rounding may add to tau sigma ||K||^2
+NEAR = 1e-5  # by how much a norm of the user's may be below ours, which is a bound (in float32 by 1e-6)
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,11 @@ class StepSizes:
     R: float
     kappa: float
     sources: dict[str, str] = field(default_factory=dict)
+
+    def believed(self, n: int) -> float:
+        """The largest entry of theta that is no sign of divergence, where the steps were forced."""
+        forced = self.sigma * self.tau * (self.kappa / n) ** 2 > LOOSE
+        return GROWTH * self.R if forced else math.inf
 
     def identity(self) -> dict[str, float]:
         """What the iterates depend on."""
@@ -61,6 +68,8 @@ def choose_steps(problem: Problem, network: Network, given: Given, reference_nor
 
     chi = pick("chi", given.chi, problem.norm, "computed") or design_norm(problem)
     D = pick("D", given.D, network.laplacian_norm, "computed") if m > 1 else 0.0
+    if not given.force:
+        _check_bounds(problem, network, given)
     delta = pick("delta", given.delta, network.spectral_gap, "computed") if m > 1 else None
     R, sources["R"] = _radius(problem, given, reference_norm)
     rho = _rho(problem, sources)
@@ -81,6 +90,21 @@ def choose_steps(problem: Problem, network: Network, given: Given, reference_nor
 def design_norm(problem: Problem) -> float:
     """||X||, as an upper bound that is tight to rounding."""
     return float(block_norms(problem.tiles, np.array([0, problem.d]))[0])
+
+
+def _check_bounds(problem: Problem, network: Network, given: Given) -> None:
+    """Refuse a chi or D of the user's that is no bound: the steps made from it would break tau sigma ||K||^2 <= 1."""
+    known = []
+    if given.chi is not None:
+        known.append(("--chi", given.chi, "||X||", problem.norm or design_norm(problem)))
+    if given.D is not None and problem.agents > 1:
+        known.append(("--laplacian-norm", given.D, "||L||", network.laplacian_norm))
+    for option, value, norm, truth in known:
+        if value < truth * (1.0 - NEAR):
+            raise UsageError(
+                f"{option} {value:.6g} is smaller than {norm}, {truth:.6g}, so that the iteration can diverge: "
+                "leave it out, or add --force-steps."
+            )
 
 
 def _check_product(given: Given, kappa: float, n: int) -> None:

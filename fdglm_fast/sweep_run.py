@@ -85,7 +85,7 @@ def run_cell(
 ) -> Run | None:
     """One run, saved as it ends; None when it was interrupted. Whatever goes wrong with it is its own affair."""
     from fdglm_fast.result import as_json, save_result
-    from fdglm_fast.stopping import StopReason, exit_code
+    from fdglm_fast.stopping import BREAKDOWNS, StopReason, exit_code
 
     path = plan.path(cell)
     options = replace(plan.options, progress=progress, interrupted=interrupted)
@@ -96,8 +96,8 @@ def run_cell(
             return None
         report = as_json(outcome, plan.tags, plan.command)
         code = exit_code(reason, plan.options.tol is not None)
-        if reason is StopReason.NOT_FINITE:
-            why = f"the iterates are not finite any more after iteration {outcome.result.iterations}."
+        if reason in BREAKDOWNS:
+            why = f"the iterates are not finite any more, or grow, after iteration {outcome.result.iterations}."
             return Run(cell, path, "failed", code, why, report)
         save_result(path, outcome, report, force=True)
         return Run(cell, path, "done", code, report=report)

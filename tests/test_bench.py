@@ -289,6 +289,25 @@ def test_scaling_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bench-scaling.png", "bench-scaling.svg"]
 
 
+def test_overhead_run(tmp_path: Path) -> None:
+    result = run(*TINY, "--overhead", "--cases", "m=4,threads=1", "--json", "--out", str(tmp_path / "o.json"))
+    assert result.exit_code == 0, (result.output, result.exception)
+    report = parsed(result.stdout)
+    assert [row["what"] for row in report["overhead"]] == ["checkpoints", "finite checks"]
+    for row in report["overhead"]:
+        assert (row["agents"], row["graph"], row["dtype"], row["threads"]) == (4, "complete", "f64", 1)
+        assert row["difference"] == pytest.approx(row["with_s"] / row["without_s"] - 1.0)
+        assert 0.0 < row["share"] < 1.0
+    checkpoints, finite = report["overhead"]
+    assert (checkpoints["allowed"], finite["allowed"]) == (0.03, 0.01)
+    assert checkpoints["bytes"] > 8 * 64 * 4 * 2  # lambda and v
+    assert finite["iterations"] % 100 == 0
+    table = run("--redraw", str(tmp_path / "o.json"))
+    assert table.exit_code == 0 and "finite checks" in table.stdout and "difference" in table.stdout
+    assert isinstance(run("--redraw", str(tmp_path / "o.json"), "--figures", str(tmp_path)).exception, UsageError)
+    assert isinstance(run("--overhead", "--scaling").exception, UsageError)
+
+
 def test_results_are_saved_after_every_case(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measured: list[Case] = []
     whole = fdglm_bench.run.measure_case

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 import pytest
 
@@ -102,3 +104,66 @@ def test_intervals(text: str, seconds: float) -> None:
 def test_wrong_intervals(text: str) -> None:
     with pytest.raises(UsageError):
         parse_interval(text)
+
+
+def rewrite(path: Path, text: str, digest: str | None = None) -> None:
+    """Put another description into a checkpoint, by default with the digest that belongs to it."""
+    with h5py.File(path, "r+") as file:
+        del file["about"]
+        file.create_dataset("about", data=text, dtype=h5py.string_dtype())
+        file.attrs["about_sha256"] = digest or hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_a_description_that_was_changed_is_noticed(tmp_path: Path) -> None:
+    """A wrong iteration number would give a wrong average without a sign."""
+    path = tmp_path / "state.h5"
+    run(problem(), build_network("ring", 4), 20, checkpoint=str(path))
+    with h5py.File(path) as file:
+        text, digest = file["about"].asstr()[()], file.attrs["about_sha256"]
+    assert '"iteration": 20' in text
+    rewrite(path, text.replace('"iteration": 20', '"iteration": 21'), digest)
+    with pytest.raises(DataError, match="not what was written"):
+        read_checkpoint(str(path))
+
+
+HOSTILE = {
+    "no JSON": "{",
+    "a list": "[]",
+    "deep": "[" * 100_000,
+    "nothing": "{}",
+    "no number": '{"belongs": {}, "iteration": "20", "seconds": 1, "trace": []}',
+    "negative": '{"belongs": {}, "iteration": -1, "seconds": 1, "trace": []}',
+    "trace of words": '{"belongs": {}, "iteration": 20, "seconds": 1, "trace": ["a"]}',
+    "trace of others": '{"belongs": {}, "iteration": 20, "seconds": 1, "trace": [{"a": 1}]}',
+    "belongs to a word": '{"belongs": "ab", "iteration": 20, "seconds": 1, "trace": []}',
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=list(HOSTILE))
+def test_a_description_made_up_is_refused(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "state.h5"
+    run(problem(), build_network("ring", 4), 20, checkpoint=str(path))
+    rewrite(path, text)
+    with pytest.raises(DataError, match="description that cannot be read"):
+        read_checkpoint(str(path))
+
+
+def test_arrays_of_another_kind_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "state.h5"
+    run(problem(), build_network("ring", 4), 20, checkpoint=str(path))
+    with h5py.File(path, "r+") as file:
+        shape = file["theta"].shape
+        del file["theta"]
+        file["theta"] = np.full(shape, b"x")
+    with pytest.raises(DataError, match="'theta' holds no real numbers"):
+        read_checkpoint(str(path))
+
+
+def test_a_failed_write_is_remembered_until_one_succeeds(tmp_path: Path) -> None:
+    keeper = Keeper(str(tmp_path / "gone" / "state.h5"))
+    state = Checkpoint({}, 0, {name: np.zeros(3) for name in KEPT}, [], 0.0)
+    keeper.write(state)
+    assert keeper.failure is not None and "does not exist" in keeper.failure
+    (tmp_path / "gone").mkdir()
+    keeper.write(state)
+    assert keeper.failure is None and (tmp_path / "gone" / "state.h5").exists() and keeper.spent > 0

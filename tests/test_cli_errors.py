@@ -129,6 +129,10 @@ RANGES = {
     "too many threads": case(SOLVE + " --threads 100000", USAGE, "--threads", "not 100000"),
     "sigma alone": case(SOLVE + " --sigma 1", USAGE, "together"),
     "steps too long": case(SOLVE + " --sigma 1000 --tau 1000", USAGE, "sigma * tau", "--force-steps"),
+    "chi too small": case(SOLVE + " --chi 1", USAGE, "--chi 1 is smaller than ||X||, 8.2", "--force-steps"),
+    "D too small": case(
+        SOLVE + " --laplacian-norm 1.9", USAGE, "--laplacian-norm 1.9 is smaller than ||L||, 2,", "--force-steps"
+    ),
     "compressed huber": case(SOLVE + " --loss huber:1 --compress on", USAGE, "squared loss only"),
     "a tag without value": case(SOLVE + " --tag fine", USAGE, "KEY=VALUE"),
     "sparsity": case("generate new.h5 --samples 5 --features 2 --sparsity 3", USAGE, "3"),

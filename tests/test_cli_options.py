@@ -127,7 +127,7 @@ def test_given_constants_are_recorded(folder: Path) -> None:
     "constant, reason", [("--chi=29", "||X||"), ("--laplacian-norm=3", "||L||"), ("--spectral-gap=2.1", "gap")]
 )
 def test_no_bound_from_constants_that_are_none(folder: Path, constant: str, reason: str) -> None:
-    arguments = "--agents 4 --graph ring --loss huber:1 --reference --iterations 5"
+    arguments = "--agents 4 --graph ring --loss huber:1 --reference --iterations 5 --force-steps"
     report = solve(folder / "sample.h5", arguments, constant)
     assert report["bound"] is None and reason in report["bound_why_not"]
 

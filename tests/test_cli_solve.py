@@ -50,7 +50,14 @@ KEYS: dict[str, Any] = {
     "residual": {"average": REAL, "last": REAL},
     "bound": REAL,
     "trace": list,
-    "time": {"load": REAL, "setup": REAL, "compile": REAL, "iterate": REAL, "per_iteration_ms": REAL},
+    "time": {
+        "load": REAL,
+        "setup": REAL,
+        "compile": REAL,
+        "iterate": REAL,
+        "checkpoint": REAL,
+        "per_iteration_ms": REAL,
+    },
     "threads": int,
     "version": str,
 }

@@ -48,6 +48,7 @@ def test_info_imports_nothing_slow() -> None:
         f"{SOLVE} --no-such-option",
         f"{SOLVE} --loss squarred",
         f"{SOLVE} --penalty l1 --reg -1",
+        f"{SOLVE} --penalty group-l2 --reg 1",
         f"{SOLVE} --graph hypercube",
         f"{SOLVE} --graph regular:9",
         f"{SOLVE} --weights heavy",

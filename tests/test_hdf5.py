@@ -456,6 +456,23 @@ def test_every_byte_of_the_metadata_may_be_wrong(tmp_path: Path) -> None:
     assert refused > 25
 
 
+def test_a_heap_of_strings_without_an_end(tmp_path: Path) -> None:
+    """HDF5 would read in circles in a heap whose free space has no size."""
+    path = tmp_path / "a.h5"
+    write(path, feature_names=[f"column {k}" for k in range(D)])
+    with open_source(str(path)) as source:
+        assert source.feature_names() is not None
+    content = bytearray(path.read_bytes())
+    place = content.index(b"GCOL") + 16
+    while content[place] or content[place + 1]:  # to the free space, which has index 0
+        place += 16 + (int.from_bytes(content[place + 8 : place + 16], "little") + 7) // 8 * 8
+    for size in (0, 8, 1 << 20, (1 << 64) - 16):
+        content[place + 8 : place + 16] = size.to_bytes(8, "little")
+        path.write_bytes(content)
+        with open_source(str(path)) as source, pytest.raises(DataError, match="a heap of strings at byte"):
+            source.feature_names()
+
+
 def test_a_file_that_changes_while_it_is_read(tmp_path: Path) -> None:
     path = Path(write(tmp_path / "a.h5"))
     with open_source(str(path)) as source:

@@ -32,10 +32,13 @@ _SETTINGS: Any = numba.config
 
 
 def source_hash() -> str:
-    """A hash of what compiled code depends on: the sources, Numba's version, and the processor."""
+    """A hash of what compiled code depends on: the sources and where they are, Numba's version, and the processor.
+
+    Numba keeps the code of two installations apart; so must the markers that say what is there (`compile.py`).
+    """
     processor = f"{llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
-    digest = hashlib.sha256(f"{numba.__version__} {processor}".encode())
     package = Path(__file__).resolve().parent.parent
+    digest = hashlib.sha256(f"{numba.__version__} {processor} {package}".encode())
     codes = [package / "losses.py", package / "penalties.py", package / "reference" / "pointwise.py"]
     for path in sorted([*package.glob("kernels/*.py"), *codes]):
         digest.update(path.relative_to(package).as_posix().encode())

@@ -33,7 +33,11 @@ def prepare(
 
     `notify` is called with a line for the terminal when something has to be compiled.
     """
-    names = [f"{np.dtype(dtype).name}-{schedule}"] + (["reference"] if reference else [])
+    return prepare_sets([f"{np.dtype(dtype).name}-{schedule}"] + (["reference"] if reference else []), notify)
+
+
+def prepare_sets(names: list[str], notify: Callable[[str], None] | None = None) -> float:
+    """Have sets of kernels ready: 'TYPE-SCHEDULE', 'reference', or 'values' (of losses, for predictions)."""
     missing = [name for name in names if name not in _READY]
     if not missing or os.environ.get("NUMBA_DISABLE_JIT") == "1":
         return 0.0
@@ -46,7 +50,7 @@ def prepare(
 
 
 def _make_ready(name: str, folder: Path, notify: Callable[[str], None] | None) -> None:
-    work, marker = _reference if name == "reference" else _iterations, folder / f"{name}.ready"
+    work, marker = {"reference": _reference, "values": _values}.get(name, _iterations), folder / f"{name}.ready"
     if marker.exists():
         with contextlib.suppress(Exception):  # bytes that are not a pickle can raise anything
             return work(name)
@@ -89,6 +93,12 @@ def _reference(name: str) -> None:
     X, y = np.array([[1.0], [2.0], [1.0], [2.0]]), np.array([1.0, 1.0, -1.0, 1.0])
     solve_reference(X, y, parse_loss("logistic"), parse_penalty("l1", 0.1))
     solve_reference(X, y, parse_loss("squared"), parse_penalty("group-l2", 0.1), np.zeros(1, np.int64))
+
+
+def _values(name: str) -> None:
+    from fdglm_fast.reference.pointwise import values
+
+    values(0, 0.0, np.zeros(1), np.zeros(1))
 
 
 def empty_cache(folder: Path) -> None:

@@ -96,14 +96,18 @@ def _read(path: Path) -> dict[str, Reference]:
     """All entries of the file, none where there is no file; _BadCache where it cannot be trusted."""
     import h5py
 
+    from fdglm_fast.hdf5_guard import no_plugins
+    from fdglm_fast.hdf5_heap import check_heaps
+
     if not path.exists():
         return {}
     try:
-        with h5py.File(path, "r") as file:
+        with no_plugins(), h5py.File(path, "r") as file:
+            check_heaps(str(path))
             if file.attrs.get("format") != FORMAT:
                 raise _BadCache("it is not a cache of references")
             return {name: _read_entry(file, name, path.stat().st_size) for name in file}
-    except (OSError, RuntimeError, KeyError, TypeError, ValueError) as error:
+    except (OSError, RuntimeError, KeyError, TypeError, ValueError, FdglmError) as error:
         raise _BadCache("it cannot be read") from error
 
 
