@@ -8,7 +8,7 @@ import numpy.typing as npt
 from fdglm_fast.errors import unknown_name
 from fdglm_fast.kernels.arrays import State, Steps, aligned_zeros, group_count, most_threads
 from fdglm_fast.kernels.tally import PHASES
-from fdglm_fast.neighbours import plan_neighbours
+from fdglm_fast.neighbours import Plan, plan_neighbours
 from fdglm_fast.network import Network
 from fdglm_fast.options import SCHEDULES, check_threads
 from fdglm_fast.problem import Problem
@@ -75,7 +75,7 @@ class Engine:
         groups = group_count(tiles)
         self.schedule = choose_schedule(schedule, problem.agents, groups, threads)
         self._kernel = iterate_tiles if self.schedule == "tiles" else iterate_agents
-        self._plan = plan_neighbours(network, problem.dtype)
+        self._plan = self._make_plan(network)
         self._model = problem.model()
         scalar = problem.dtype.type
         t = steps.tau / problem.n
@@ -86,6 +86,9 @@ class Engine:
         )
         counted = np.zeros((most_threads(), len(PHASES), problem.agents), np.int64) if tally else None
         self.state = self._allocate(tiles, d, groups)._replace(tally=counted)
+
+    def _make_plan(self, network: Network) -> Plan:
+        return plan_neighbours(network, self.problem.dtype)
 
     def _allocate(self, tiles: int, d: int, groups: int) -> State:
         problem, dtype = self.problem, self.problem.dtype

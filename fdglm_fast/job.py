@@ -124,7 +124,8 @@ def load(
     """Read the data, compile, find the reference and compress, as the job asks; in a sweep, find ||X|| for all runs."""
     from threadpoolctl import threadpool_limits
 
-    from fdglm_fast.steps import design_norm
+    from fdglm_fast.norms import design_norm
+    from fdglm_fast.team import Team
 
     watch = watch or Watch()
     began = time.perf_counter()
@@ -137,7 +138,7 @@ def load(
             watch.say("compressing the samples to the triangular factor of [X y]")
             problem = compress(problem)
         if sweep and options.steps.chi is None:
-            problem = replace(problem, norm=design_norm(problem))
+            problem = replace(problem, norm=design_norm(Team(problem)))
     apart = loaded.seconds["compile"] + loaded.seconds["reference"]
     seconds = {**loaded.seconds, "load": time.perf_counter() - began - apart}
     return replace(loaded, problem=problem, seconds=seconds, compressed=compressed)

@@ -168,7 +168,7 @@ def lambda_update(
 ) -> None:
     """lambda_j+ on a tile, and the tile's part of X_j' lambda_j+."""
     lambda_half(j, tile, slot, thread, tiles, offsets, near, steps, state)
-    if j == 0:
+    if j == 0 and tiles.y.size > 0:  # on ranks, y is only where agent 1 is
         loss_step(tile, tiles, model, steps, state)
         add_dual(tile, state)
     group = tile // tiles.group
