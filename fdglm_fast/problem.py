@@ -84,7 +84,7 @@ class Problem:
         tiles.y.reshape(-1)[: tiles.rows] = rule.prepare_response(y)
         ordered = None
         if r.code == GROUP_L2:
-            ordered = _group_numbers(groups, partition)
+            ordered = group_numbers(groups, partition)
         return cls(tiles, tiles.rows, partition, rule, r, ordered, feature_names)
 
     @property
@@ -163,7 +163,7 @@ def empty_tiles(rows: int, d: int, dtype: npt.DTypeLike) -> Tiles:
     )
 
 
-def _group_numbers(groups: npt.ArrayLike | None, partition: Partition) -> npt.NDArray[np.int64]:
+def group_numbers(groups: npt.ArrayLike | None, partition: Partition) -> npt.NDArray[np.int64]:
     """The group of each column, in agent order, renumbered 0, 1, ...; groups may not cross agents."""
     if groups is None:
         raise UsageError("penalty 'group-l2' needs the group of each column: a dataset `groups` beside X.")

@@ -25,7 +25,7 @@ class Exchange:
 
     def __init__(self, comm: Any, halo: Halo, chunks: list[Chunk], B: int, dtype: npt.DTypeLike) -> None:
         self.sent: Counter[str] = Counter()
-        self.seconds: Counter[str] = Counter()
+        self.seconds = {"exchange": 0.0, "wait": 0.0}
         self._halo, self._B, self._chunks = halo, B, chunks
         out_rows = [len(one) for one in halo.sends.values()]
         in_rows = [len(one) for one in halo.receives.values()]

@@ -109,7 +109,7 @@ def _improve(
     rank: Numbers, start: Numbers, near: Numbers, columns: Numbers, ranks: int, allowed: npt.NDArray[np.bool_]
 ) -> bool:
     """One pass of moves and exchanges that lower the cut; whether there was one."""
-    load = np.bincount(rank, weights=columns, minlength=ranks)
+    load: npt.NDArray[np.float64] = np.bincount(rank, weights=columns, minlength=ranks).astype(np.float64)
     count = np.bincount(rank, minlength=ranks)
     most = SLACK * columns.sum() / ranks
     changed = False
