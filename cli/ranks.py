@@ -34,24 +34,26 @@ def check_engine(given: dict[str, Any]) -> None:
 
 def solve_on_ranks(job: Job, options: Options, given: dict[str, Any], tags: dict[str, str]) -> None:
     """Run, report and leave; with --ranks, start mpiexec for it and leave with its exit code."""
-    from fdglm_fast.mpi.job import check_ranks
+    from fdglm_fast.mpi.checks import check_ranks
     from fdglm_fast.mpi.surroundings import rank_here
 
-    check_ranks(job, options, given["local_data"])
+    check_ranks(job, options, given["local_data"], given["ranks"])
     if given["ranks"] and rank_here() is None:
         from fdglm_cli.terminal import say
         from fdglm_fast.mpi.launch import launch
 
         raise click.exceptions.Exit(launch(given["ranks"], _without_ranks(sys.argv[1:]), say))
+    from fdglm_cli.solve import leave
     from fdglm_fast.mpi.start import guarded, world
 
     comm = world(given["threads"])
     with guarded(comm):
-        _on_ranks(comm, job, given, tags)
+        found = _on_ranks(comm, job, given, tags)
+    leave(found.outcome, given["tol"] is not None, comm.rank == 0)
 
 
-def _on_ranks(comm: Any, job: Job, given: dict[str, Any], tags: dict[str, str]) -> None:
-    from fdglm_cli.solve import check_all_outputs, leave, make_options, make_report
+def _on_ranks(comm: Any, job: Job, given: dict[str, Any], tags: dict[str, str]) -> RankOutcome:
+    from fdglm_cli.solve import check_all_outputs, make_options, make_report
     from fdglm_cli.terminal import Bars, stop_signals
     from fdglm_fast.job import Watch
     from fdglm_fast.mpi.job import run_ranks
@@ -71,7 +73,7 @@ def _on_ranks(comm: Any, job: Job, given: dict[str, Any], tags: dict[str, str]) 
     finally:
         if speaks:
             _print(given, report)
-    leave(found.outcome, given["tol"] is not None, speaks)
+    return found
 
 
 def _write(given: dict[str, Any], found: RankOutcome, report: dict[str, Any], speaks: bool) -> None:

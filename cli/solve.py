@@ -45,9 +45,7 @@ if TYPE_CHECKING:
     help="All agents in this process, or on the ranks of MPI.",
 )
 @click.option("--ranks", type=click.IntRange(min=1), help="Start so many ranks with mpiexec, with --engine mpi.")
-@click.option(
-    "--local-data", metavar="PATTERN", help="With --engine mpi: a file an agent, as 'agent-{j}.h5', j = 1..m."
-)
+@click.option("--local-data", metavar="PATTERN", help="With --engine mpi: a file an agent, 'agent-{j}.h5', j = 1..m.")
 @click.option("--checkpoint", type=click.Path(), metavar="FILE", help="Keep the whole state in FILE, to resume from.")
 @click.option("--checkpoint-every", default="60s", show_default=True, metavar="TIME", help="Seconds, or 5m, 2h.")
 @click.option("--resume", type=click.Path(), metavar="FILE", help="Go on from a checkpoint, and keep it up to date.")
