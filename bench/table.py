@@ -29,7 +29,7 @@ SCALING_COLUMNS = (
     "share of\nthe limit",
 )
 WIDTH = 100  # numbers are never cut short; a narrower terminal wraps lines itself
-_WORDS = ("graph", "dtype", "schedule")
+_WORDS = ("graph", "dtype", "schedule", "engine")
 
 
 def print_report(report: dict[str, Any]) -> None:
@@ -40,13 +40,13 @@ def print_report(report: dict[str, Any]) -> None:
     console = Console(width=max(console.width, WIDTH), highlight=False, markup=False)
     if "cases" in report:
         console.print(f"n = {report['samples']}, d = {report['features']}, best of {report['rounds']} rounds\n")
-        console.print(_table(CASE_COLUMNS, [case_cells(row) for row in report["cases"]]))
+        console.print(plain_table(CASE_COLUMNS, [case_cells(row) for row in report["cases"]]))
     if "scaling" in report:
-        console.print(_table(SCALING_COLUMNS, [scaling_cells(row) for row in report["scaling"]]))
+        console.print(plain_table(SCALING_COLUMNS, [scaling_cells(row) for row in report["scaling"]]))
         _print_lines(console, report["scaling"])
 
 
-def _table(columns: tuple[str, ...], rows: list[list[str]]) -> Any:
+def plain_table(columns: tuple[str, ...], rows: list[list[str]]) -> Any:
     from rich.table import Table
     from rich.text import Text
 

@@ -25,6 +25,7 @@ COMMANDS = {
     "report": "Figures, tables and the paper's claims from a folder of results, as one page.",
     "predict": "Predictions of a result for the samples of a file.",
     "bench": "Time an iteration against the memory limit and NumPy.",
+    "doctor": "Versions, threads, bandwidth, MPI and cache: what a bug report needs.",
     "warmup": "Compile the kernels now, so that later commands start at once.",
 }
 

@@ -72,7 +72,7 @@ def run_ranks(job: Job, options: Options, comm: Any, watch: Watch, pattern: str 
         "reference": solving - began_reference,
         "solve": time.perf_counter() - solving,
     }
-    gathered = result if pattern is not None else _gather(team, result)
+    gathered = result if pattern is not None else gather_coefficients(team, result)
     facts = {**team.facts(), "local_data": pattern is not None}
     outcome = Outcome(job, whole, network, gathered, seconds, {}, None, None)
     return RankOutcome(outcome, facts, team, result)
@@ -113,7 +113,7 @@ def _reference(job: Job, rank: int, watch: Watch) -> Reference | None:
         return reference_for(source, problem, watch, data_hash(source))
 
 
-def _gather(team: RankTeam, result: Result) -> Result:
+def gather_coefficients(team: RankTeam, result: Result) -> Result:
     """All coefficients at rank 0, in the order of the columns of the file; nothing elsewhere."""
     both = np.stack([result.theta_average, result.theta_last])
     theta = np.zeros((2, team.whole.d))
