@@ -23,6 +23,27 @@ from fdglm_fast.errors import UsageError
 from fdglm_fast.mpi.launch import find_mpiexec
 
 MODEL_RANKS = (1, 2, 4, 9, 16, 64, 256, 1000)
+COLUMNS = (
+    "engine",
+    "ranks",
+    "threads\neach",
+    "iteration\nms",
+    "compute\nms",
+    "exchange\nms",
+    "wait\nms",
+    "times\nthreads",
+    "sent\nMB",
+)
+MODEL_COLUMNS = (
+    "ranks",
+    "agents",
+    "neighbours",
+    "rows\nsent",
+    "exchange\nms",
+    "iteration\nms",
+    "overlapped\nms",
+    "efficiency",
+)
 SLOWEST = 600.0  # seconds for one measurement
 
 
@@ -121,9 +142,7 @@ def print_ranks(report: dict[str, Any]) -> None:
     case = report["case"]
     size = f"n = {case['samples']}, d = {case['features']}, {case['agents']} agents on {case['graph']}, {case['dtype']}"
     console.print(f"{size}; {report['cores']} cores\n")
-    columns = ("engine", "ranks", "threads\neach", "iteration\nms", "compute\nms", "exchange\nms", "wait\nms")
-    columns += ("times\nthreads", "sent\nMB")
-    console.print(plain_table(columns, [_cells(row) for row in report["rows"]]))
+    console.print(plain_table(COLUMNS, [_cells(row) for row in report["rows"]]))
     model = report["model"]
     if model is None:
         console.print("\nno model: no measurement with two ranks or more had a core for each rank")
@@ -131,9 +150,7 @@ def print_ranks(report: dict[str, Any]) -> None:
     console.print(
         f"\nA MODEL, not a measurement: weak scaling, {model['agents_per_rank']} agents a rank on a lattice\n"
     )
-    columns = ("ranks", "agents", "neighbours", "rows\nsent", "exchange\nms", "iteration\nms", "overlapped\nms")
-    columns += ("efficiency",)
-    console.print(plain_table(columns, [_model_cells(point) for point in model["points"]]))
+    console.print(plain_table(MODEL_COLUMNS, [_model_cells(point) for point in model["points"]]))
 
 
 def _cells(row: dict[str, Any]) -> list[str]:

@@ -57,13 +57,12 @@ def _part(asked: dict[str, Any], whole: Any, placement: Any, rank: int) -> Any:
     return replace(whole, tiles=tiles, partition=own_partition(whole.partition, members))
 
 
-def _steps(asked: dict[str, Any], whole: Any, network: Any) -> Any:
+def _steps(asked: dict[str, Any], team: Any, network: Any) -> Any:
     """The theorem's steps, with a bound on the norm of a normal matrix."""
     from fdglm_fast.steps import Given, choose_steps
-    from fdglm_fast.team import Team
 
     chi = math.sqrt(asked["samples"]) + math.sqrt(asked["features"]) + 6.0
-    return choose_steps(whole, network, Given(chi=chi, R=1.0), None, Team(whole))
+    return choose_steps(team.whole, network, Given(chi=chi, R=1.0), None, team)
 
 
 def _begin(engine: Any) -> None:
@@ -80,11 +79,13 @@ def _begin(engine: Any) -> None:
 def on_threads(asked: dict[str, Any]) -> dict[str, Any]:
     from fdglm_fast.engine import Engine, set_threads
     from fdglm_fast.kernels.compile import prepare
+    from fdglm_fast.team import Team
 
     prepare(asked["dtype"], "tiles")
     network, placement, whole = _place(asked, 1)
     threads = set_threads(None, 1 << 40)
-    engine = Engine(_part(asked, whole, placement, 0), network, _steps(asked, whole, network), threads=threads)
+    team = Team(_part(asked, whole, placement, 0))
+    engine = Engine(team.own, network, _steps(asked, team, network), threads=threads)
     _begin(engine)
     best = min(_timed(engine, asked["iterations"]) for _ in range(asked["blocks"]))
     return {"iteration_ms": 1e3 * best, "threads": engine.threads}
@@ -103,7 +104,7 @@ def on_ranks(comm: Any, asked: dict[str, Any]) -> dict[str, Any]:
     network, placement, whole = _place(asked, comm.size)
     team = RankTeam(comm, placement, whole, _part(asked, whole, placement, comm.rank))
     threads = set_threads(None, 1 << 40)
-    engine = RankEngine(team.own, network, _steps(asked, whole, network), team=team, threads=threads)
+    engine = RankEngine(team.own, network, _steps(asked, team, network), team=team, threads=threads)
     _begin(engine)
     blocks = [_block(comm, engine, asked["iterations"]) for _ in range(asked["blocks"])]
     best = min(blocks, key=lambda block: block["iteration_ms"])

@@ -36,10 +36,7 @@ def _print(report: dict[str, Any]) -> None:
         ("fdglm", f"{report['version']}, Python {report['python']} ({report['executable']})"),
         ("system", report["system"]),
         ("packages", packages),
-        (
-            "threads",
-            f"{threads['numba_threads']} on {threads['cores_usable']} cores, layer {threads['threading_layer']}",
-        ),
+        ("threads", f"{threads['numba_threads']} on {threads['cores_usable']} cores, {threads['threading_layer']}"),
         *(("", f"{name}={value}") for name, value in threads["environment"].items()),
     ]
     if report["bandwidth"]:

@@ -93,9 +93,8 @@ def test_only_lambda_and_u_of_boundary_agents_are_sent() -> None:
     sent = facts["bytes_sent"]
     assert sent["lambda"] + sent["u"] == sum(rank["bytes"] for rank in told["ranks"])
     # lambda once more, before the first iteration
-    assert (
-        sent["u"] == 5 * facts["bytes_per_iteration"] // 2 and sent["lambda"] == 6 * facts["bytes_per_iteration"] // 2
-    )
+    each = facts["bytes_per_iteration"] // 2
+    assert (sent["u"], sent["lambda"]) == (5 * each, 6 * each)
     # 130 samples are padded to 160; an agent's row goes once to a rank, whatever the number of edges
     assert facts["bytes_per_iteration"] * 130 <= facts["model_bytes_per_iteration"] * 160
 

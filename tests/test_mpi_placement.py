@@ -27,9 +27,10 @@ def test_every_rank_has_its_share(spec: str, ranks: int) -> None:
     assert placement.cut == np.count_nonzero(ends[:, 0] != ends[:, 1])
 
 
-@pytest.mark.parametrize(
-    ("spec", "ranks", "most"), [("ring", 2, 2), ("ring", 4, 4), ("path", 4, 3), ("lattice", 2, 24)]
-)
+CUTS = [("ring", 2, 2), ("ring", 4, 4), ("path", 4, 3), ("lattice", 2, 24)]
+
+
+@pytest.mark.parametrize(("spec", "ranks", "most"), CUTS)
 def test_the_cut_is_near_the_best_there_is(spec: str, ranks: int, most: int) -> None:
     """A ring in 4 pieces has 4 cut edges; an 8 x 8 lattice with diagonals has 22 between its halves."""
     assert place_agents(build_network(spec, 64), np.ones(64, np.int64), ranks).cut <= most
