@@ -16,7 +16,8 @@ def command(no_bandwidth: bool, as_json: bool) -> None:
 
     Exits with 1 where something is broken.
     """
-    from fdglm_fast.doctor import examine, read_bandwidth
+    from fdglm_bench.bandwidth import read_bandwidth
+    from fdglm_fast.doctor import examine
 
     report = examine()
     report["bandwidth"] = None if no_bandwidth else read_bandwidth()

@@ -118,19 +118,3 @@ def _cache(faults: list[str]) -> dict[str, Any]:
         faults.append(f"compiled kernels cannot be kept in '{folder}': {reason}; every run will compile.")
     ready = sorted(path.stem for path in folder.glob("*.ready")) if folder.is_dir() else []
     return {"folder": str(folder), "writable": writable, "why_not": reason, "ready": ready}
-
-
-def read_bandwidth(megabytes: int = 256) -> dict[str, float]:
-    """Bytes a second that one thread and all threads read from memory."""
-    import numba
-    import numpy as np
-
-    from fdglm_bench.bandwidth import Bandwidth
-
-    settings: Any = numba.config
-    numbers = np.ones((megabytes << 20) // 8)
-    meter, found = Bandwidth(numbers), {}
-    for threads in sorted({1, int(settings.NUMBA_NUM_THREADS)}):
-        numba.set_num_threads(threads)
-        found[str(threads)] = max(meter.measure(3) for _ in range(2))
-    return found

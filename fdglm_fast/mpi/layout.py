@@ -62,8 +62,13 @@ def local_files(job: Job, pattern: str, comm: Any) -> Layout:
     """The layout of one file an agent, from what each rank can see of them."""
     sight = together(comm, lambda: {j: _look(job, agent_file(pattern, j)) for j in range(1, job.agents + 1)})
     seen = comm.allgather(sight)
+    return together(comm, lambda: _assemble(job, pattern, seen))
+
+
+def _assemble(job: Job, pattern: str, seen: list[dict[int, tuple[int, int, str] | None]]) -> Layout:
+    """The layout from what every rank has seen."""
     known: dict[int, tuple[int, int, str]] = {}
-    allowed = np.zeros((job.agents, comm.size), bool)
+    allowed = np.zeros((job.agents, len(seen)), bool)
     for rank, shapes in enumerate(seen):
         for j, shape in shapes.items():
             if shape is not None:

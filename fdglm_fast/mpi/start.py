@@ -83,7 +83,7 @@ def guarded(comm: Any) -> Iterator[None]:
     except KeyboardInterrupt:
         if comm.size == 1:
             raise
-        _abort(comm, "interrupted", 130)
+        _abort(comm, "interrupted" if comm.rank == 0 else None, 130)
     except MemoryError:
         _abort(comm, "there is not enough memory", 3)
     except Exception as error:
@@ -91,7 +91,8 @@ def guarded(comm: Any) -> Iterator[None]:
         _abort(comm, f"{type(error).__name__}: {error}", 1)
 
 
-def _abort(comm: Any, sentence: str, code: int) -> None:
-    print(f"fdglm: error: rank {comm.rank}: {printable(sentence, 2000)}", file=sys.stderr, flush=True)
+def _abort(comm: Any, sentence: str | None, code: int) -> None:
+    if sentence is not None:
+        print(f"fdglm: error: rank {comm.rank}: {printable(sentence, 2000)}", file=sys.stderr, flush=True)
     sys.stdout.flush()
     _mpi().COMM_WORLD.Abort(code)
