@@ -55,7 +55,10 @@ def run_ranks(job: Job, options: Options, comm: Any, watch: Watch, pattern: str 
     else:
         layout = local_files(job, pattern, comm)
     allowed = None if layout.allowed is None or layout.allowed.all() else layout.allowed
-    placement = together(comm, lambda: place_agents(network, layout.partition.sizes, comm.size, allowed))
+    # Eigenvectors may differ between processors: one rank decides.
+    sizes = layout.partition.sizes
+    placement = together(comm, lambda: place_agents(network, sizes, comm.size, allowed) if comm.rank == 0 else None)
+    placement = comm.bcast(placement, 0)
     compiling = _compile(comm, layout.dtype, watch)
     loading = watch.loading if comm.rank == 0 else None
     whole, own = together(comm, lambda: read_part(job, layout, placement, comm.rank, pattern, loading))

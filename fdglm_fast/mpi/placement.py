@@ -1,9 +1,11 @@
 """Which agent lives on which rank: balanced columns, few cut edges.
 
-Ranks are filled one after the other. Each starts at the free agent with the fewest free neighbours, a corner of what is
-left, and takes again and again the free agent with the most edge weight into the rank, until it has its share of the
-columns. Passes in the manner of Kernighan and Lin follow: an agent moves to, or changes places with one of, the rank it
-has most edges to, where that lowers the cut and keeps the balance.
+Two starts, and the better end of both is taken. Growing: ranks are filled one after the other, each from the free agent
+with the fewest free neighbours, a corner of what is left, with again and again the agent that has most neighbours in
+the rank. Bisecting, for up to `LARGEST_SPECTRAL` agents: the agents in the order of the second eigenvector of the
+Laplacian, cut in two in proportion to the ranks, each side again. Passes in the manner of Kernighan and Lin follow: an
+agent moves to, or changes places with one of, the rank it has most edges to, where that lowers the cut and keeps the
+balance.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from fdglm_fast.network import Network
 Numbers = npt.NDArray[np.int64]
 SLACK = 1.05  # columns a rank may have beyond its share, where that lowers the cut
 PASSES = 8
+LARGEST_SPECTRAL = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,18 +49,27 @@ def place_agents(
     m = network.agents
     if ranks > m:
         raise UsageError(f"there are {ranks} ranks for {m} agents: each rank needs one at least.")
-    if allowed is not None and not allowed.all():
-        rank = _where_allowed(columns, allowed)
-    else:
-        rank = _grow(network, columns, ranks)
+    anywhere = allowed is None or bool(allowed.all())
+    if allowed is None or anywhere:
         allowed = np.ones((m, ranks), bool)
+        starts = [_grow(network, columns, ranks)]
+        if ranks > 1 and m <= LARGEST_SPECTRAL:
+            starts.append(_bisect(network, columns, ranks))
+    else:
+        starts = [_where_allowed(columns, allowed)]
     start, near = _adjacency(network)
-    for _ in range(PASSES):
-        if not _improve(rank, start, near, columns, ranks, allowed):
-            break
-    rank = _agent_one_first(rank) if allowed.all() else rank
+    for rank in starts:
+        for _ in range(PASSES):
+            if not _improve(rank, start, near, columns, ranks, allowed):
+                break
+    rank = min(starts, key=lambda one: _cut(network, one))
+    return Placement(_agent_one_first(rank) if anywhere else rank, ranks, _cut(network, rank))
+
+
+def _cut(network: Network, rank: Numbers) -> int:
+    """Edges between ranks."""
     ends = rank[network.edges]
-    return Placement(rank, ranks, int(np.count_nonzero(ends[:, 0] != ends[:, 1])))
+    return int(np.count_nonzero(ends[:, 0] != ends[:, 1]))
 
 
 def _adjacency(network: Network) -> tuple[Numbers, Numbers]:
@@ -86,6 +98,27 @@ def _grow(network: Network, columns: Numbers, ranks: int) -> Numbers:
             inside[neighbours] += 1
             free_degree[neighbours] -= 1
         left -= taken
+    return rank
+
+
+def _bisect(network: Network, columns: Numbers, ranks: int) -> Numbers:
+    """Agents along the second eigenvector, cut in two, and each side again."""
+    adjacency = network.adjacency().toarray()
+    rank = np.zeros(network.agents, np.int64)
+    waiting = [(np.arange(network.agents), 0, ranks)]
+    while waiting:
+        agents, first, count = waiting.pop()
+        if count == 1:
+            rank[agents] = first
+            continue
+        inside = adjacency[np.ix_(agents, agents)]
+        vector = np.linalg.eigh(np.diag(inside.sum(axis=1)) - inside)[1][:, 1]
+        ordered = agents[np.argsort(vector, kind="stable")]
+        left = count // 2
+        done = np.cumsum(columns[ordered])
+        here = 1 + int(np.argmin(np.abs(done - done[-1] * left / count)))
+        here = min(max(here, left), len(agents) - (count - left))  # an agent for each rank
+        waiting += [(ordered[:here], first, left), (ordered[here:], first + left, count - left)]
     return rank
 
 
