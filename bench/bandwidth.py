@@ -27,6 +27,18 @@ def limit_seconds(n: int, d: int, m: int, itemsize: int, bandwidth: float) -> fl
     return itemsize * n * (d + (4 * m if m > 1 else 0)) / bandwidth
 
 
+def read_bandwidth(megabytes: int = 256) -> dict[str, float]:
+    """Bytes a second that one thread and all threads read from memory, by the number of threads."""
+    import numba
+
+    settings: Any = numba.config
+    meter, found = Bandwidth(np.ones((megabytes << 20) // 8)), {}
+    for threads in sorted({1, int(settings.NUMBA_NUM_THREADS)}):
+        numba.set_num_threads(threads)
+        found[str(threads)] = max(meter.measure(3) for _ in range(2))
+    return found
+
+
 class Bandwidth:
     """Bytes a second that the threads of Numba read from the tiles of X; whichever number of streams is fastest."""
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fdglm_fast.local_steps import LocalSteps
 from fdglm_fast.network import Network
 from fdglm_fast.problem import Problem
 from fdglm_fast.steps import Given, StepSizes, choose_steps
@@ -56,6 +57,13 @@ def steps_for(data: Data, network: Network) -> StepSizes:
     chi = math.sqrt(data.n) + math.sqrt(data.d) + 6.0
     problem = data.problem.with_agents(network.agents)
     return choose_steps(problem, network, Given(chi=chi, R=data.radius, force=True), None)
+
+
+def fast_steps_for(data: Data, network: Network) -> LocalSteps:
+    """The steps of the fast method, with the same kind of bound on the norms of the blocks."""
+    m = network.agents
+    norm = math.sqrt(data.n) + math.sqrt(data.d / m) + 6.0
+    return LocalSteps(np.ones(data.d), np.full(m, norm), 2.0 * network.weighted_degrees, norm)
 
 
 def ordinary_duals(shape: tuple[int, int]) -> Matrix:

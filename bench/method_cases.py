@@ -109,9 +109,10 @@ def make_problem(task: Task, size: Size) -> Ready:
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     from fdglm_fast.compress import compress
+    from fdglm_fast.norms import design_norm
     from fdglm_fast.problem import Problem
     from fdglm_fast.reference import solve_reference
-    from fdglm_fast.steps import design_norm
+    from fdglm_fast.team import Team
 
     model = MODELS[task.model]
     X, y = _draw(task, model, size)
@@ -121,7 +122,7 @@ def make_problem(task: Task, size: Size) -> Ready:
         reference = solve_reference(problem.dense(), problem.response, problem.loss, problem.penalty)
         if model.loss == "squared":
             problem = compress(problem)
-        return Ready(replace(problem, norm=design_norm(problem)), reference)
+        return Ready(replace(problem, norm=design_norm(Team(problem))), reference)
 
 
 def _draw(task: Task, model: Model, size: Size) -> tuple[Array, Array]:

@@ -16,6 +16,8 @@ CASE_COLUMNS = (
     "share of\nthe limit",
     "NumPy\nms",
     "times\nNumPy",
+    "fast\nms",
+    "fast,\ntimes paper",
 )
 SCALING_COLUMNS = (
     "samples",
@@ -41,7 +43,7 @@ OVERHEAD_COLUMNS = (
     "allowed\n%",
 )
 WIDTH = 100  # numbers are never cut short; a narrower terminal wraps lines itself
-_WORDS = ("graph", "dtype", "schedule", "what")
+_WORDS = ("graph", "dtype", "schedule", "what", "engine")
 
 
 def print_report(report: dict[str, Any]) -> None:
@@ -52,16 +54,16 @@ def print_report(report: dict[str, Any]) -> None:
     console = Console(width=max(console.width, WIDTH), highlight=False, markup=False)
     if "cases" in report:
         console.print(f"n = {report['samples']}, d = {report['features']}, best of {report['rounds']} rounds\n")
-        console.print(_table(CASE_COLUMNS, [case_cells(row) for row in report["cases"]]))
+        console.print(plain_table(CASE_COLUMNS, [case_cells(row) for row in report["cases"]]))
     if "scaling" in report:
-        console.print(_table(SCALING_COLUMNS, [scaling_cells(row) for row in report["scaling"]]))
+        console.print(plain_table(SCALING_COLUMNS, [scaling_cells(row) for row in report["scaling"]]))
         _print_lines(console, report["scaling"])
     if "overhead" in report:
         console.print(f"n = {report['samples']}, d = {report['features']}, best of {report['rounds']} rounds\n")
-        console.print(_table(OVERHEAD_COLUMNS, [overhead_cells(row) for row in report["overhead"]]))
+        console.print(plain_table(OVERHEAD_COLUMNS, [overhead_cells(row) for row in report["overhead"]]))
 
 
-def _table(columns: tuple[str, ...], rows: list[list[str]]) -> Any:
+def plain_table(columns: tuple[str, ...], rows: list[list[str]]) -> Any:
     from rich.table import Table
     from rich.text import Text
 
@@ -87,6 +89,8 @@ def case_cells(row: dict[str, Any]) -> list[str]:
         f"{row['share_of_limit']:.2f}",
         _ms(row["numpy_ms"]),
         f"{row['times_numpy']:.2f}",
+        _ms(row["fast_ms"]),
+        f"{row['fast_times_paper']:.2f}",
     ]
 
 

@@ -22,7 +22,7 @@ _ASIDE = frozenset(
         "schedule",
         "checkpoint",
     }
-    | {"checkpoint_every", "resume"}
+    | {"checkpoint_every", "resume", "engine", "ranks"}
 )
 
 

@@ -22,6 +22,8 @@ import click
 @click.option("--correlation", type=float, default=0.0, show_default=True, help="R: corr(i, j) = R^|i-j|.")
 @click.option("--dtype", type=click.Choice(["f32", "f64"]), default="f64", show_default=True)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--split", metavar="PATTERN", help="Also write a file an agent, as 'agent-{j}.h5', with --agents.")
+@click.option("--agents", type=click.IntRange(min=1), help="Number of agents, for --split.")
 @click.option("--force", is_flag=True, help="Replace OUT if it exists.")
 @click.option("--quiet", is_flag=True, help="Print nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -35,6 +37,8 @@ def command(
     correlation: float,
     dtype: str,
     seed: int,
+    split: str | None,
+    agents: int | None,
     force: bool,
     quiet: bool,
     as_json: bool,
@@ -44,10 +48,13 @@ def command(
     With the defaults everything is standard normal and y = X theta + e, as in the paper. Classification
     losses get labels -1 and 1, poisson gets counts. The file may be larger than memory.
     """
+    from fdglm_fast.errors import UsageError
     from fdglm_fast.files import printable
     from fdglm_fast.generate import generate
     from fdglm_fast.memory import human_size
 
+    if (split is None) != (agents is None):
+        raise UsageError("--split and --agents go together.")
     options = {
         "loss": loss,
         "noise": noise,
@@ -71,6 +78,10 @@ def command(
             force=force,
             progress=progress,
         )
+    if split is not None and agents is not None:
+        from fdglm_fast.split_files import split_file
+
+        split_file(out, split, agents, force)
     seconds, size = time.perf_counter() - began, os.path.getsize(out)
     if as_json:
         report = {"path": out, "n": samples, "d": features, **options, "bytes": size, "seconds": seconds}

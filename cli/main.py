@@ -24,6 +24,7 @@ COMMANDS = {
     "report": "Figures, tables and the paper's claims from a folder of results, as one page.",
     "predict": "Predictions of a result for the samples of a file.",
     "bench": "Time an iteration against the memory limit and NumPy.",
+    "doctor": "Versions, threads, bandwidth, MPI and cache: what a bug report needs.",
     "warmup": "Compile the kernels now, so that later commands start at once.",
 }
 
@@ -99,8 +100,15 @@ def _show(error: click.ClickException) -> None:
 
 
 def _complain(sentence: str) -> None:
-    """One line on standard error; whatever a name in it might do to a terminal is escaped."""
+    """One line on standard error; whatever a name in it might do to a terminal is escaped.
+
+    Of several ranks, which all come to the same error, the first says it.
+    """
     from fdglm_fast.files import printable
+    from fdglm_fast.mpi.surroundings import rank_here
+
+    if rank_here():
+        return
 
     click.echo(f"fdglm: error: {printable(sentence, 2000)}", err=True)
 

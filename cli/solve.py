@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @click.command("solve")
-@click.argument("data", metavar="FILE.h5[::/GROUP]")
+@click.argument("data", metavar="FILE.h5[::/GROUP]", required=False)
 @network_options
 @model_options
 @data_options
@@ -40,6 +40,15 @@ if TYPE_CHECKING:
 @click.option("--compress", default="auto", show_default=True, help="auto, on or off (squared loss: d + 1 rows).")
 @click.option("--schedule", default="auto", show_default=True, help="Threads over: auto, agents or tiles.")
 @click.option("--threads", type=click.IntRange(min=1), help="Threads.  [default: all cores]")
+@click.option(
+    "--engine",
+    type=click.Choice(["threads", "mpi"]),
+    default="threads",
+    show_default=True,
+    help="All agents in this process, or on the ranks of MPI.",
+)
+@click.option("--ranks", type=click.IntRange(min=1), help="Start so many ranks with mpiexec, with --engine mpi.")
+@click.option("--local-data", metavar="PATTERN", help="With --engine mpi: a file an agent, 'agent-{j}.h5', j = 1..m.")
 @click.option("--checkpoint", type=click.Path(), metavar="FILE", help="Keep the whole state in FILE, to resume from.")
 @click.option("--checkpoint-every", default="60s", show_default=True, metavar="TIME", help="Seconds, or 5m, 2h.")
 @click.option("--resume", type=click.Path(), metavar="FILE", help="Go on from a checkpoint, and keep it up to date.")
@@ -57,27 +66,42 @@ def command(**given: Any) -> None:
     average of the iterates; the last iterate is reported too. --method fast runs on the same network, stops at a
     tolerance, and needs a fraction of the iterations and messages; it has a last iterate only.
     """
+    from fdglm_cli.ranks import check_engine, solve_on_ranks
     from fdglm_cli.summary import print_summary
     from fdglm_cli.terminal import Bars, stop_signals
 
+    check_engine(given)
     job, tags = _job(given), parse_tags(given["tags"])
+    if given["engine"] == "mpi":
+        solve_on_ranks(job, make_options(given), given, tags)
+        return
     if given["skip_existing"]:
-        given["force"] |= skip_existing(job, _options(given), given)
-    outputs = [given[name] for name in ("out", "trace") if given[name]]
-    check_outputs(outputs, _inputs(given), given["force"])
-    _check_checkpoint(given, outputs)
+        given["force"] |= skip_existing(job, make_options(given), given)
+    check_all_outputs(given)
     quiet = given["quiet"]
     with stop_signals() as interrupted, Bars(not quiet, given["iterations"]) as bars:
         outcome = _run(job, given, bars, interrupted)
-    report = _report(given, outcome, tags)
+    report = make_report(given, outcome, tags)
     try:
-        _write(given, outcome, report)
+        write_outputs(given, outcome, report)
     finally:  # a disk that is full by now is no reason to lose the numbers
         if given["as_json"]:
             click.echo(json.dumps(report, allow_nan=False))
         elif not quiet:
             print_summary(report)
-    _leave(outcome, tolerance_asked(given))
+    leave(outcome, tolerance_asked(given))
+
+
+def check_all_outputs(given: dict[str, Any]) -> None:
+    """Refuse outputs that cannot be written, before any work."""
+    from fdglm_fast.mpi.layout_names import agent_file
+
+    out = [given["out"]] if given["out"] else []
+    if out and given["local_data"]:
+        out = [agent_file(given["out"], j) for j in range(1, given["agents"] + 1)]
+    outputs = out + ([given["trace"]] if given["trace"] else [])
+    check_outputs(outputs, _inputs(given), given["force"])
+    _check_checkpoint(given, outputs)
 
 
 def _check_checkpoint(given: dict[str, Any], outputs: list[str]) -> None:
@@ -116,11 +140,11 @@ def _job(given: dict[str, Any]) -> Job:
         "compress",
         "allow_filters",
     )
-    chosen = {name: given[name] for name in names}
+    chosen = {name: given[name] for name in names} | {"data": given["data"] or given["local_data"]}
     return Job(loss=parse_loss(given["loss"]), penalty=parse_penalty(given["penalty"], given["reg"]), **chosen)
 
 
-def _report(given: dict[str, Any], outcome: Outcome, tags: dict[str, str]) -> dict[str, Any]:
+def make_report(given: dict[str, Any], outcome: Outcome, tags: dict[str, str]) -> dict[str, Any]:
     """The JSON of the run, with the options as they were given: all that is needed to do it again."""
     from fdglm_fast.result import as_json, clean
 
@@ -133,6 +157,10 @@ def _inputs(given: dict[str, Any]) -> list[str]:
     """The files that a solve reads."""
     from fdglm_fast.files import split_address
 
+    if given["local_data"]:
+        from fdglm_fast.mpi.layout_names import agent_file
+
+        return [agent_file(given["local_data"], j) for j in range(1, given["agents"] + 1)]
     path = split_address(given["data"])[0]
     graph = given["graph"].removeprefix("file:")
     return [path, f"{path}.reference.h5"] + ([graph] if graph != given["graph"] else [])
@@ -141,12 +169,12 @@ def _inputs(given: dict[str, Any]) -> list[str]:
 def _run(job: Job, given: dict[str, Any], bars: Any, interrupted: Any) -> Outcome:
     from fdglm_fast.job import Watch, run
 
-    options = _options(given, bars, interrupted)
+    options = make_options(given, bars, interrupted)
     watch = Watch(say=(lambda line: None) if given["quiet"] else bars.say, loading=bars.loading)
     return run(job, options, watch, hashed=bool(given["out"]))
 
 
-def _options(given: dict[str, Any], bars: Any = None, interrupted: Any = None) -> Options:
+def make_options(given: dict[str, Any], bars: Any = None, interrupted: Any = None) -> Options:
     from fdglm_fast.intervals import parse_interval
     from fdglm_fast.options import Given, Options
 
@@ -169,7 +197,7 @@ def _options(given: dict[str, Any], bars: Any = None, interrupted: Any = None) -
     )
 
 
-def _write(given: dict[str, Any], outcome: Outcome, report: dict[str, Any]) -> None:
+def write_outputs(given: dict[str, Any], outcome: Outcome, report: dict[str, Any]) -> None:
     from fdglm_fast.files import atomic_text
     from fdglm_fast.result import save_result
     from fdglm_fast.trace import write_csv
@@ -181,11 +209,13 @@ def _write(given: dict[str, Any], outcome: Outcome, report: dict[str, Any]) -> N
             write_csv(outcome.result.trace, stream)
 
 
-def _leave(outcome: Outcome, tolerance_asked: bool) -> None:
+def leave(outcome: Outcome, tolerance_asked: bool, speaks: bool = True) -> None:
     from fdglm_cli.terminal import say
     from fdglm_fast.stopping import BREAKDOWNS, StopReason, exit_code
 
     code = exit_code(outcome.result.stop_reason, tolerance_asked)
+    if not speaks:
+        raise click.exceptions.Exit(code)
     if outcome.result.stop_reason in BREAKDOWNS:
         diverged = outcome.result.stop_reason is StopReason.DIVERGED
         say(

@@ -54,6 +54,8 @@ def _rows(report: dict[str, Any]) -> list[tuple[str, str]]:
             + _many(report["threads"], "thread"),
         )
     )
+    if report.get("mpi"):
+        rows.append(_ranks(report["mpi"]))
     parts = ["load", "setup", "compile"] + ([] if report["objective"]["reference"] is None else ["reference"])
     return [*rows, ("", ", ".join(f"{name} {times[name]:.2g} s" for name in parts))]
 
@@ -84,6 +86,15 @@ def _weights(graph: dict[str, Any]) -> list[tuple[str, str]]:
         return []
     change = f"{used:.6g} in the theorem's bound, {unit:.6g} with unit weights ({used / unit:.3g} times)"
     return [("weights", f"{graph['weights']}: a factor of {change}")]
+
+
+def _ranks(found: dict[str, Any]) -> tuple[str, str]:
+    """Where the agents were, and what an iteration sent; the model sends once an edge, a rank once a rank."""
+    columns = f"{min(found['columns'])} to {max(found['columns'])} columns each"
+    sent, model = found["bytes_per_iteration"], found["model_bytes_per_iteration"]
+    return "ranks", f"{found['ranks']}, {columns}, {_many(found['cut_edges'], 'edge')} cut; {sent} bytes an " + (
+        f"iteration sent, {model} by the model of one message an edge"
+    )
 
 
 def _measurements(report: dict[str, Any]) -> list[tuple[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -22,18 +23,23 @@ def say(line: str) -> None:
 
 
 @contextmanager
-def stop_signals() -> Iterator[Callable[[], bool]]:
+def stop_signals(grace: float = 0.0) -> Iterator[Callable[[], bool]]:
     """Yields a question: has Ctrl-C or SIGTERM asked to stop? The second signal stops at once.
 
-    Until the question is put for the first time there is nothing to save, and the first signal stops at once too.
+    Until the question is put for the first time there is nothing to save, and the first signal stops at once too. A
+    signal that comes within `grace` seconds of the first is the same one: a rank gets it from the terminal and again
+    from mpiexec.
     """
     asked = listening = False
+    when = 0.0
 
     def stop(number: int, frame: FrameType | None) -> None:
-        nonlocal asked
+        nonlocal asked, when
+        if asked and time.monotonic() - when < grace:
+            return
         if asked or not listening:
             raise KeyboardInterrupt
-        asked = True
+        asked, when = True, time.monotonic()
 
     def question() -> bool:
         nonlocal listening

@@ -72,10 +72,12 @@ class Engine:
         schedule: str = "auto",
         threads: int = 1,
         tally: bool = False,
+        team: Any = None,
     ) -> None:
+        """`team` is who holds the agents, where an engine has to know (see `fdglm_fast.team`)."""
         from fdglm_fast.kernels.iterate import iterate_agents, iterate_tiles
 
-        self.problem, self.iteration, self.threads = problem, 0, threads
+        self.problem, self.iteration, self.threads, self.team = problem, 0, threads, team
         self.step_sizes, self.chi = steps, steps.chi
         tiles, d = problem.tiles.X.shape[0], problem.d
         groups = group_count(tiles)

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fdglm_fast.kernels.arrays import aligned_zeros, group_count, most_threads
 from fdglm_fast.problem import Problem
+from fdglm_fast.team import Team
 
 Array = npt.NDArray[np.float64]
 
@@ -37,57 +37,30 @@ class Point:
 
 
 class Evaluator:
-    """Measures points of one problem; theta in agent order throughout."""
+    """Measures points of one problem; theta in agent order throughout, of the agents that are here.
 
-    def __init__(self, problem: Problem, chi: float = 1.0) -> None:
-        self.problem, self.model = problem, problem.model()
-        X, threads = problem.tiles.X, most_threads()
-        self._shape = (X.shape[0], X.shape[2])
-        self._groups = group_count(X.shape[0])
-        self._line = aligned_zeros((threads, 1, X.shape[2]), np.float64)
-        self._rows = aligned_zeros((threads, 1, X.shape[2]), X.dtype)
+    Every process of a team measures the same points, and gets the same numbers.
+    """
+
+    def __init__(self, problem: Problem, chi: float = 1.0, team: Team | None = None) -> None:
+        self.problem, self.team = problem, team or Team(problem)
+        self.passes = self.team.passes
+        self.model = self.passes.model
         self.eta = problem.n / (chi * chi) if chi > 0.0 else 1.0
         self._scales: tuple[float, float] | None = None
 
-    def _pass(self, theta: Array, given: npt.NDArray[np.float64] | None) -> tuple[Array, Array, Array, Array]:
-        """z, lambda, sums and X'lambda for the rows of theta, in one pass over X."""
-        from fdglm_fast.kernels.evaluate import evaluate
-
-        K, d = theta.shape
-        z = np.zeros((K, *self._shape))
-        lam = np.zeros_like(z) if given is None else np.ascontiguousarray(given)
-        sums = np.zeros((K, self._groups, 2))
-        partial = np.zeros((K, self._groups, d))
-        evaluate(
-            np.ascontiguousarray(theta),
-            given is not None,
-            z,
-            lam,
-            sums,
-            partial,
-            self.problem.tiles,
-            self.problem.partition.offsets,
-            self.model,
-            self._line,
-            self._rows,
-        )
-        return z, lam, sums.sum(axis=1), partial.sum(axis=1)
-
-    def transposed(self, rows: Array) -> Array:
-        """X' rows, for a vector in tiles."""
-        return self._pass(np.zeros((1, self.problem.d)), rows[np.newaxis])[3][0]
-
     def predictions(self, theta: Array) -> Array:
         """X theta."""
-        z = self._pass(theta[np.newaxis], None)[0]
+        z = self.passes.evaluate(theta[np.newaxis], None)[0]
         return np.asarray(z.reshape(-1)[: self.problem.tiles.rows])
 
     def scales(self) -> tuple[float, float]:
         """||X'lambda_0||/n and ||lambda_0|| for lambda_0 = loss'(0); one where they are zero."""
         if self._scales is None:
-            _, lam, _, c = self._pass(np.zeros((1, self.problem.d)), None)
-            norms = float(np.linalg.norm(c)) / self.problem.n, float(np.linalg.norm(lam))
-            self._scales = norms[0] or 1.0, norms[1] or 1.0
+            _, lam, _, c = self.passes.evaluate(np.zeros((1, self.problem.d)), None)
+            first = math.sqrt(self.team.dot("scale of the residual", c[0], c[0])) / self.problem.n
+            second = self.team.from_first("norm of loss'(0)", lambda: float(np.linalg.norm(lam)))
+            self._scales = first or 1.0, second or 1.0
         return self._scales
 
     def objective_at_zero(self) -> float:
@@ -98,23 +71,26 @@ class Evaluator:
         """The points at each theta; `duals` (agent 1's lambda, in tiles) are used for losses that are not smooth."""
         theta = np.stack(thetas)
         given = None if self.problem.loss.smooth or duals is None else np.stack(duals)
-        _, lam, sums, gradient = self._pass(theta, given)
+        _, lam, sums, gradient = self.passes.evaluate(theta, given)
         return [self._point(theta[i], lam[i], sums[i], gradient[i] / self.problem.n) for i in range(len(theta))]
 
     def _point(self, theta: Array, lam: Array, sums: Array, c: Array) -> Point:
-        n = self.problem.n
-        objective = float(sums[0]) / n + self.penalty_value(theta)
-        scale, lam_scale = self.scales() if math.isfinite(objective) else (1.0, 1.0)
         away = theta - self._prox(theta - self.eta * c, self.eta)
-        residual = float(np.linalg.norm(away)) / (self.eta * scale)
+        parts = np.stack([self.penalty_values(theta), self.team.agent_dots(away, away)])
+        penalty, square = self.team.total("penalty and residual", parts)
+        objective = float(sums[0]) / self.problem.n + float(penalty)
+        scale, lam_scale = self.scales() if math.isfinite(objective) else (1.0, 1.0)
+        residual = math.sqrt(square) / (self.eta * scale)
         residual = max(residual, math.sqrt(float(sums[1])) / lam_scale)
         return Point(objective, residual, self._gap(objective, lam, c))
 
-    def penalty_value(self, theta: Array) -> float:
-        from fdglm_fast.kernels.penalties import value_all
+    def penalty_values(self, theta: Array) -> Array:
+        """r_j(theta_j) of the agents that are here."""
+        from fdglm_fast.kernels.evaluate import penalty_values
 
-        m = self.model
-        return float(value_all(m.penalty, m.reg, m.a, m.b, m.groups, theta, m.norms))
+        out = np.empty(self.problem.agents)
+        penalty_values(theta, self.problem.partition.offsets, self.model, out)
+        return out
 
     def _prox(self, x: Array, tau: float) -> Array:
         from fdglm_fast.kernels.penalties import prox_all
@@ -123,14 +99,26 @@ class Evaluator:
         prox_all(m.penalty, m.reg, m.a, m.b, m.groups, tau, x, out, m.norms)
         return out
 
+    def _by_agent(self, c: Array) -> list[tuple[Array, npt.NDArray[np.int64]]]:
+        """c_j and the groups of its columns, for the agents that are here."""
+        at, groups = self.problem.partition.offsets[1:-1], self.model.groups
+        empty = np.zeros(0, np.int64)
+        numbers = np.split(groups, at) if groups.size else [empty] * self.problem.agents
+        numbers = [np.unique(one, return_inverse=True)[1].reshape(-1) if one.size else one for one in numbers]
+        return list(zip(np.split(c, at), numbers, strict=True))
+
     def _gap(self, objective: float, lam: Array, c: Array) -> float | None:
         from fdglm_fast.kernels.evaluate import conjugate_sum
 
-        alpha = self.problem.penalty.dual_scale(-c, self.model.groups) if np.isfinite(c).all() else None
-        if alpha is None:
+        r, team, tiles = self.problem.penalty, self.team, self.problem.tiles
+        blocks = self._by_agent(-c)
+        scales = [r.dual_scale(*each) if np.isfinite(each[0]).all() else None for each in blocks]
+        alpha = float(team.smallest("dual scale", np.array([-1.0 if each is None else each for each in scales])))
+        if alpha < 0.0:
             return None
-        tiles = self.problem.tiles
-        conjugates = float(conjugate_sum(lam, alpha, tiles.y, tiles.rows, self.model))
-        dual = -conjugates / self.problem.n - self.problem.penalty.conjugate(-alpha * c, self.model.groups)
-        gap = objective - dual
+        conjugates = team.from_first(
+            "conjugate of the loss", lambda: float(conjugate_sum(lam, alpha, tiles.y, tiles.rows, self.model))
+        )
+        of_penalty = team.total("conjugate of the penalty", np.array([r.conjugate(alpha * b, g) for b, g in blocks]))
+        gap = objective + conjugates / self.problem.n + float(of_penalty)
         return gap if math.isfinite(gap) else None

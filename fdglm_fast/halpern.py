@@ -35,6 +35,7 @@ from fdglm_fast.local_steps import LocalSteps
 from fdglm_fast.neighbours import Plan, plan_matrix
 from fdglm_fast.network import Network
 from fdglm_fast.problem import Problem
+from fdglm_fast.team import Team
 
 CHECK = 10  # iterations between looks at r
 ENOUGH, SOME, LONG = 0.2, 0.5, 0.36  # of r_0; of r_0 when r rises; of all iterations
@@ -75,8 +76,11 @@ class Period:
         self.k, self.due, self.restarts = 0, False, self.restarts + 1
 
 
-class FastEngine(Engine):
-    """All agents' state in the fast method. What is reported is T(z), which the proximal maps have made feasible."""
+class Halpern(Engine):
+    """What the fast method adds to an engine, wherever its agents are: it goes before the engine of one process or MPI.
+
+    What is reported is T(z), which the proximal maps have made feasible.
+    """
 
     kept = (*KEPT, "theta_anchor", "u_anchor", "lam_anchor")
     anchored = True
@@ -87,6 +91,7 @@ class FastEngine(Engine):
         network: Network,
         steps: LocalSteps,
         *,
+        team: Team | None = None,
         adapt: bool = True,
         matrix: Array | None = None,
         **how: Any,
@@ -95,10 +100,10 @@ class FastEngine(Engine):
 
         `how` is the schedule, the threads and the tally.
         """
-        self.period, self._adapts = Period(w=steps.w), adapt
+        team = team or Team(problem)
+        self.period, self._adapts, self._matrix = Period(w=steps.w), adapt, matrix
         self._g_anchor = np.zeros(problem.d)
-        self._matrix = matrix
-        super().__init__(problem, network, steps, **how)
+        super().__init__(problem, network, steps, team=team, **how)
 
     def _make_plan(self, network: Network) -> Plan:
         if self._matrix is None:
@@ -109,7 +114,8 @@ class FastEngine(Engine):
         kind = self.problem.dtype
         t = kind.type(steps.tau_v * self._plan.scale)
         none = np.zeros(0, kind), np.zeros(0, np.bool_)
-        return Steps(self.problem.n * steps.tau_theta, t, steps.sigma.astype(kind), *none, steps.scale)
+        sigma = steps.sigma[self.team.members].astype(kind)
+        return Steps(self.problem.n * steps.tau_theta, t, sigma, *none, steps.scale)
 
     def advance(self, count: int) -> None:
         """`count` iterations. The looks and restarts depend on the iterates alone, not on how calls are cut."""
@@ -133,15 +139,16 @@ class FastEngine(Engine):
     def _look(self) -> None:
         """An iteration that measures r on the way."""
         before, k = self.state.g.copy(), self.period.k
+        self._before_look()
         self._follow(1, check=True)
         self.period.look(k, self._residual(before, k), self.iteration)
 
-    def _moves(self) -> Array:
-        """The sums of the last look or restart, by agent: (3, m)."""
-        return np.asarray(self.state.moves.sum(axis=0).T)
+    def _before_look(self) -> None:
+        """On ranks, where neighbours' lambda has to come first."""
 
-    def _by_agent(self, products: Array) -> Array:
-        return np.asarray(np.add.reduceat(products, self.problem.partition.offsets[:-1]))
+    def _moves(self) -> Array:
+        """The sums of the last look or restart, by own agent: (3, agents)."""
+        return np.asarray(self.state.moves.sum(axis=0).T)
 
     def _residual(self, before: Array, k: int) -> float:
         """r, after an iteration that began with g = `before` = X' lambda."""
@@ -151,31 +158,38 @@ class FastEngine(Engine):
         # g is now X' of (1 - pull)(lambda + 2 d lambda) + pull lambda_0.
         d_g = ((state.g - pull * self._g_anchor) / (1.0 - pull) - before) / 2.0
         spread, cross, square = self._moves()
-        terms = self._by_agent(d_theta * d_theta / steps.scale) / steps.tau_theta + square / steps.sigma
-        terms += steps.tau_v * self._plan.scale * (spread + 2.0 * cross) - 2.0 * self._by_agent(d_g * d_theta)
-        return math.sqrt(max(float(terms.sum()), 0.0))
+        dots, sigma = self.team.agent_dots, steps.sigma[self.team.members]
+        terms = dots(d_theta, d_theta / steps.scale) / steps.tau_theta + square / sigma
+        terms += steps.tau_v * self._plan.scale * (spread + 2.0 * cross) - 2.0 * dots(d_g, d_theta)
+        return math.sqrt(max(float(self.team.total("fixed-point residual", terms)), 0.0))
 
     def _restart(self) -> None:
         """The iterate becomes the anchor; the weight changes with the distance from the old one."""
-        from fdglm_fast.kernels.anchor import anchor
-
         state = self.state
         d_theta = state.theta - state.theta_anchor
-        anchor(self.problem.tiles, self._plan.near, state)
+        self._anchor()
         state.theta_anchor[:] = state.theta
         self._g_anchor[:] = state.g
         if self._adapts:
             self._adapt(*self._distances(d_theta))
         self.period.restart()
 
+    def _anchor(self) -> None:
+        """u_0, p and lambda_0 of the own agents; `state.moves` gets how far they went."""
+        from fdglm_fast.kernels.anchor import anchor
+
+        anchor(self.problem.tiles, self._plan.near, self.state)
+
     def _distances(self, d_theta: Array) -> tuple[float, float]:
         """How far primal and dual have moved since the last restart, squared, in units of the steps for w = 1."""
         unit = self.step_sizes.with_weight(1.0)
         spread, _, square = self._moves()
-        primal = float(self._by_agent(d_theta * d_theta / unit.scale).sum()) / unit.tau_theta
+        primal = self.team.agent_dots(d_theta, d_theta / unit.scale) / unit.tau_theta
         if unit.tau_v > 0.0:
-            primal += float(spread.sum()) / (unit.tau_v * self._plan.scale)
-        return primal, float((square / unit.sigma).sum())
+            primal = primal + spread / (unit.tau_v * self._plan.scale)
+        dual = square / unit.sigma[self.team.members]
+        both = self.team.total("distances of a period", np.stack([primal, dual]))
+        return float(both[0]), float(both[1])
 
     def _adapt(self, primal: float, dual: float) -> None:
         self.period.w = next_weight(self.period.w, primal, dual)
@@ -208,6 +222,10 @@ class FastEngine(Engine):
         self._g_anchor[:] = arrays["g_anchor"]
         self.period = Period.from_array(np.asarray(arrays["period"], dtype=np.float64))
         self._set_weight()
+
+
+class FastEngine(Halpern):
+    """All agents' state in the fast method, in one process."""
 
 
 def _pull(k: Any) -> Any:

@@ -76,7 +76,7 @@ def check(job: Job, options: Options) -> Network:
     from fdglm_fast.network import unscaled_network
 
     options.check()
-    _check_weights(job, options)
+    check_weights(job, options)
     check_choice(job.compress, job.loss)
     with open_source(job.data, job.x, job.y, job.allow_filters) as source:
         partition = assign(source.d, job.agents, source.partition_owner())
@@ -86,7 +86,7 @@ def check(job: Job, options: Options) -> Network:
     return unscaled_network(job.graph, job.agents, job.seed, job.weights)
 
 
-def _check_weights(job: Job, options: Options) -> None:
+def check_weights(job: Job, options: Options) -> None:
     """D and delta belong to weights that the user knows, and fitted ones are not known before the data are."""
     from fdglm_fast.network import FITTED
 
@@ -140,7 +140,8 @@ def load(
     """Read the data, compile, find the reference and compress, as the job asks; in a sweep, find ||X|| for all runs."""
     from threadpoolctl import threadpool_limits
 
-    from fdglm_fast.steps import design_norm
+    from fdglm_fast.norms import design_norm
+    from fdglm_fast.team import Team
 
     watch = watch or Watch()
     began = time.perf_counter()
@@ -153,7 +154,7 @@ def load(
             watch.say("compressing the samples to the triangular factor of [X y]")
             problem = compress(problem)
         if sweep and options.steps.chi is None:
-            problem = replace(problem, norm=design_norm(problem))
+            problem = replace(problem, norm=design_norm(Team(problem)))
     apart = loaded.seconds["compile"] + loaded.seconds["reference"]
     seconds = {**loaded.seconds, "load": time.perf_counter() - began - apart}
     return replace(loaded, problem=problem, seconds=seconds, compressed=compressed)
@@ -192,7 +193,8 @@ def fit_weights(problem: Problem, network: Network, job: Job, options: Options) 
     from threadpoolctl import threadpool_limits
 
     from fdglm_fast.network import FITTED
-    from fdglm_fast.steps import design_norm
+    from fdglm_fast.norms import design_norm
+    from fdglm_fast.team import Team
 
     if job.weights not in FITTED or job.agents == 1:
         return problem, network
@@ -200,7 +202,7 @@ def fit_weights(problem: Problem, network: Network, job: Job, options: Options) 
     if chi is None:
         if problem.norm is None:
             with threadpool_limits(1, user_api="blas"):
-                problem = replace(problem, norm=design_norm(problem))
+                problem = replace(problem, norm=design_norm(Team(problem)))
         chi = problem.norm
     assert chi is not None
     return problem, network.scaled_for(chi)

@@ -13,7 +13,7 @@ from fdglm_fast.errors import DataError, UsageError
 from fdglm_fast.kernels.arrays import tile_rows
 from fdglm_fast.losses import Loss
 from fdglm_fast.memory import human_size, require_memory, solve_bytes
-from fdglm_fast.partition import Partition, assign
+from fdglm_fast.partition import assign
 from fdglm_fast.penalties import Penalty
 from fdglm_fast.problem import Problem, empty_tiles
 
@@ -44,7 +44,7 @@ def load_problem(
     y = source.require_response()
     names = source.feature_names()
     tiles = empty_tiles(source.n, source.d, kind)
-    _fill(source, tiles.X, partition, progress)
+    fill(source, tiles.X, partition.order, progress)
     labels = tuple(names) if names is not None else None
     return Problem.from_tiles(tiles, y, partition, loss, penalty, groups=source.groups(), feature_names=labels)
 
@@ -57,17 +57,22 @@ def chosen_dtype(source: Source, dtype: str | None) -> np.dtype[Any]:
     return np.dtype(DTYPES[dtype])
 
 
-def _fill(
-    source: Source, X: npt.NDArray[Any], partition: Partition, progress: Callable[[int, int], None] | None
+def fill(
+    source: Source,
+    X: npt.NDArray[Any],
+    order: npt.NDArray[np.int64],
+    progress: Callable[[int, int], None] | None,
+    columns: npt.NDArray[np.int64] | None = None,
 ) -> None:
+    """Read X, or some columns of it, into tiles, the columns that are read in `order`."""
     from fdglm_fast.hdf5 import BLOCK_BYTES
     from fdglm_fast.kernels.pack import pack
 
     B = tile_rows(X.dtype)
     rows = source.block_rows(min(BLOCK_BYTES, max(1 << 20, X.nbytes // 64)))
     rows += -rows % B  # blocks begin at the beginning of a tile
-    for start, block in _ahead(source.blocks(X.dtype, rows)):
-        if pack(block, start, partition.order, X):
+    for start, block in _ahead(source.blocks(X.dtype, rows, columns)):
+        if pack(block, start, order, X):
             raise DataError(
                 f"{source.describe_design()} holds numbers that are not finite ({human_size(block.nbytes)})."
             )

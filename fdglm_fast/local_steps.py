@@ -25,9 +25,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fdglm_fast.network import Network
-from fdglm_fast.norms import block_norms
-from fdglm_fast.problem import Problem
-from fdglm_fast.steps import design_norm
+from fdglm_fast.norms import agent_norms, design_norm
+from fdglm_fast.team import Team
 
 Array = npt.NDArray[np.float64]
 
@@ -36,7 +35,7 @@ Array = npt.NDArray[np.float64]
 class LocalSteps:
     """The steps for a weight w, and what they are made of."""
 
-    scale: Array  # (d,) s_c, in agent order
+    scale: Array  # s_c of the columns of the agents that are here, in agent order
     norms: Array  # (m,) |X_j S^(1/2)|
     bounds: Array  # (m,) b_j: the Laplacian is at most diag(b)
     chi: float  # |X|, which only the optimality residual needs
@@ -83,22 +82,20 @@ class LocalSteps:
         }
 
 
-def local_steps(
-    problem: Problem, network: Network, chi: float | None = None, bounds: Array | None = None
-) -> LocalSteps:
-    """The steps for a problem on a network; `bounds` where something else is in the place of its Laplacian."""
-    scale = column_scales(problem)
-    norms = block_norms(problem.tiles, problem.partition.offsets, np.sqrt(scale))
+def local_steps(team: Team, network: Network, chi: float | None = None, bounds: Array | None = None) -> LocalSteps:
+    """The steps for a team on a network; `bounds` where something else is in the place of its Laplacian."""
+    scale = column_scales(team)
     twice = 2.0 * network.weighted_degrees if bounds is None else bounds
-    return LocalSteps(scale, norms, twice, chi or problem.norm or design_norm(problem))
+    return LocalSteps(scale, agent_norms(team, np.sqrt(scale)), twice, chi or team.whole.norm or design_norm(team))
 
 
-def column_scales(problem: Problem) -> Array:
+def column_scales(team: Team) -> Array:
     """s_c from the norms of the columns; one where a column is zero."""
-    X = problem.tiles.X
-    squares = np.einsum("tcb,tcb->c", X, X, dtype=np.float64)
-    if problem.groups is not None:
-        largest = np.zeros(int(problem.groups.max()) + 1)
-        np.maximum.at(largest, problem.groups, squares)
-        squares = largest[problem.groups]
-    return np.asarray(np.where(squares > 0.0, squares.max() / np.where(squares > 0.0, squares, 1.0), 1.0))
+    own = team.own
+    squares = np.einsum("tcb,tcb->c", own.tiles.X, own.tiles.X, dtype=np.float64)
+    if own.groups is not None:
+        largest = np.zeros(int(own.groups.max()) + 1)
+        np.maximum.at(largest, own.groups, squares)
+        squares = largest[own.groups]
+    most = float(team.largest("largest column", np.maximum.reduceat(squares, own.partition.offsets[:-1])))
+    return np.asarray(np.where(squares > 0.0, most / np.where(squares > 0.0, squares, 1.0), 1.0))

@@ -51,7 +51,7 @@ class Run:
         cost: RunCost,
         started: float,
     ) -> None:
-        self.engine, self.evaluator, self.options = engine, evaluator, options
+        self.engine, self.evaluator, self.options, self.team = engine, evaluator, options, evaluator.team
         self.reference, self.promise, self.cost, self.started = reference, promise, cost, started
         self.trace: list[Record] = []
         self.seconds = 0.0
@@ -66,27 +66,32 @@ class Run:
         """Go on from a checkpoint, and keep one, where the options ask for it; `belongs` tells whose it is."""
         self._belongs, path = belongs, self.options.resume
         if self.options.checkpoint is not None:
-            self._keeper = Keeper(self.options.checkpoint, self.options.checkpoint_every)
+            self._keeper = Keeper(self.options.checkpoint, self.options.checkpoint_every, self.team)
         if path is None:
             return
+        found = self.team.together(lambda: self._read(path))
+        self.engine.restore(found.iteration, found.arrays)
+        self.trace, self.seconds = [Record.from_json(values) for values in found.trace], found.seconds
+        self.good = self._recorded = self._look()
+
+    def _read(self, path: str) -> Checkpoint:
         mine = self.engine.snapshot()
-        found = read_checkpoint(path, mine)
-        found.check(belongs, {name: array.shape for name, array in mine.items()}, path)
+        found = read_checkpoint(path, mine, self.team.members)
+        found.check(self._belongs, {name: array.shape for name, array in mine.items()}, path)
         if found.iteration > self.options.iterations:
             raise UsageError(
                 f"checkpoint '{printable(path)}' is at iteration {found.iteration}, beyond --iterations "
                 f"{self.options.iterations}."
             )
-        self.engine.restore(found.iteration, found.arrays)
-        self.trace, self.seconds = [Record.from_json(values) for values in found.trace], found.seconds
-        self.good = self._recorded = self._look()
+        return found
 
     def _save(self) -> None:
         """Write the checkpoint. A record that was taken only because the run ended is not part of it."""
         assert self._keeper is not None
         trace = [record.as_json() for record in self.trace if self._is_due(record.iteration)]
         state = self.engine.snapshot()
-        self._keeper.write(Checkpoint(self._belongs, self.engine.iteration, state, trace, self.seconds))
+        columns = self.team.whole.partition.sizes.tolist()
+        self._keeper.write(Checkpoint(self._belongs, self.engine.iteration, state, trace, self.seconds, columns))
 
     @property
     def checkpoint_failure(self) -> str | None:
@@ -138,12 +143,12 @@ class Run:
                 self.options.progress(now, point)
             if now >= self.options.iterations:
                 return StopReason.ITERATIONS
-            if self._keeper and self._keeper.due():
+            if self._keeper and self.team.decide("checkpoint due", self._keeper.due()):
                 self._save()
-            if self.options.interrupted and self.options.interrupted():
+            if self.options.interrupted and self.team.anyone("interrupted", self.options.interrupted()):
                 return self._end(StopReason.INTERRUPTED)
             limit = self.options.time_limit
-            if limit is not None and time.perf_counter() - self.started >= limit:
+            if limit is not None and self.team.decide("time is up", time.perf_counter() - self.started >= limit):
                 return self._end(StopReason.TIME)
 
     def _end(self, reason: StopReason) -> StopReason:
@@ -176,7 +181,7 @@ class Run:
         if watched or self.options.time_limit is not None:
             rate = self.seconds / now if now else CALL_SECONDS
             ahead.append(now + max(1, int(CALL_SECONDS / max(rate, 1e-9))))
-        return min(ahead)
+        return self.team.decide("next look", min(ahead))
 
     def _advance(self, count: int) -> None:
         before = time.perf_counter()

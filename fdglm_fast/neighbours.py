@@ -76,9 +76,9 @@ def _neighbours(
 ) -> Neighbours:
     agents = len(lists)
     sums, shared = sharing if sharing else ([], [np.zeros(0, np.int32)] * agents)
-    row_start, rows = _ragged(lists)
-    shared_start, shared_rows = _ragged(shared)
-    part_start, parts = _ragged(sums)
+    row_start, rows = ragged(lists)
+    shared_start, shared_rows = ragged(shared)
+    part_start, parts = ragged(sums)
     none = np.zeros(agents, np.bool_)
     return Neighbours(
         degree.astype(dtype),
@@ -93,7 +93,7 @@ def _neighbours(
     )
 
 
-def _ragged(lists: list[npt.NDArray[np.int32]]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+def ragged(lists: list[npt.NDArray[np.int32]]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
     """Lists of different lengths as one array and the places where each starts."""
     start = np.zeros(len(lists) + 1, np.int64)
     np.cumsum([len(one) for one in lists], out=start[1:])

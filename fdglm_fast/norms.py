@@ -1,5 +1,9 @@
 """Norms of X and of the agents' blocks X_j, by Lanczos' method on the tiles.
 
+||X|| itself is found in the same way with one block of all columns, whose vectors are spread over the agents: sums over
+agents are in a fixed order, so that it does not depend on where the agents are. It does depend a little on how many
+they are, and is therefore rounded up to `DIGITS` digits: a sweep that computes it once agrees with each solve.
+
 One pass over X applies X_j' X_j to a vector for all blocks at once, so the norms of 256 agents cost as many passes as
 the norm of one. The largest Ritz value theta of a block is a lower bound of ||X_j||^2; with the residual r of its
 Ritz vector, ||X_j||^2 lies within r of it, and theta + r is returned. Where that has not settled after `PASSES`
@@ -10,16 +14,19 @@ sqrt(d)/p)/(2k - 1) fails with a probability of at most p.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 
 from fdglm_fast.errors import DataError
 from fdglm_fast.kernels.arrays import Tiles, aligned_zeros, group_count, most_threads
+from fdglm_fast.team import Team
 
 PASSES = 400
 SETTLED = 1e-12  # residual, relative to the Ritz value
 FAILURE = 1e-12
+DIGITS = {"float64": 9, "float32": 5}
 Array = npt.NDArray[np.float64]
 
 
@@ -43,16 +50,63 @@ class Gram:
         return image
 
 
-def block_norms(tiles: Tiles, offsets: npt.NDArray[np.int64], scale: Array | float = 1.0) -> Array:
-    """An upper bound of ||X_j diag(scale)|| for every block, tight to about 1e-12 (1e-6 for float32)."""
-    sizes = np.diff(offsets)
-    blocks = len(sizes)
-    apply = Gram(tiles, offsets)
-    lanczos = _Lanczos(offsets)
+def block_norms(tiles: Tiles, offsets: npt.NDArray[np.int64]) -> Array:
+    """An upper bound of ||X_j|| for every block, tight to about 1e-12 (1e-6 for float32)."""
+    start = _start_vector(int(offsets[-1]))
+    return _norms(Gram(tiles, offsets), _Lanczos(start, offsets), np.diff(offsets), tiles.X.dtype)
+
+
+def agent_norms(team: Team, scale: Array | float = 1.0) -> Array:
+    """|X_j diag(scale)| of all agents, as `block_norms`, each found where the agent is; `scale` of the own columns."""
+    own, sizes = team.own, team.whole.partition.sizes
+    lanczos = _Lanczos(own_columns(team, _start_vector(team.whole.d)), own.partition.offsets)
+    gram = Gram(own.tiles, own.partition.offsets)
+    longest = int(sizes.max())
+    found = _norms(lambda q: scale * gram(scale * q), lanczos, sizes[team.members], own.dtype, longest)
+    return team.gather("norms of the blocks", found)
+
+
+def design_norm(team: Team) -> float:
+    """||X||, as an upper bound that is tight to the digits that are kept."""
+    own, d = team.own, team.whole.d
+    lanczos = _Lanczos(own_columns(team, _start_vector(d)), own.partition.offsets, team)
+    return round_up(float(_norms(team.passes.gram, lanczos, np.array([d]), own.dtype)[0]), DIGITS[own.dtype.name])
+
+
+def round_up(value: float, digits: int) -> float:
+    """The next number of so many significant decimal digits."""
+    if not (math.isfinite(value) and value > 0.0):
+        return value
+    up = float(f"{value:.{digits - 1}e}")
+    if up < value:
+        exponent = f"{value:.{digits - 1}e}".partition("e")[2]
+        up = float(f"{up + 10.0 ** (int(exponent) - digits + 1):.{digits - 1}e}")
+    return up
+
+
+def own_columns(team: Team, vector: Array) -> Array:
+    """The part of a vector over all columns, in agent order, that belongs to the agents that are here."""
+    offsets = team.whole.partition.offsets
+    return np.concatenate([vector[offsets[j] : offsets[j + 1]] for j in team.members])
+
+
+def _start_vector(d: int) -> Array:
+    return np.random.default_rng(20220101).standard_normal(d)
+
+
+def _norms(
+    apply: Callable[[Array], Array],
+    lanczos: _Lanczos,
+    sizes: npt.NDArray[np.int64],
+    dtype: npt.DTypeLike,
+    longest: int | None = None,
+) -> Array:
+    """Bounds for the blocks of `sizes` columns; `longest` is the largest size, also of blocks that are elsewhere."""
+    blocks, longest = len(sizes), longest or int(sizes.max())
     top, residual, settled = np.zeros(blocks), np.zeros(blocks), np.zeros(blocks, bool)
-    limit = min(int(sizes.max()), PASSES)
+    limit = min(longest, PASSES)
     for k in range(1, limit + 1):
-        lanczos.extend(scale * apply(scale * lanczos.q))
+        lanczos.extend(apply(lanczos.q))
         if k % 5 == 0 or k == limit or k <= 8:
             for j in np.flatnonzero(~settled):
                 top[j], residual[j] = lanczos.ritz(int(j))
@@ -61,39 +115,50 @@ def block_norms(tiles: Tiles, offsets: npt.NDArray[np.int64], scale: Array | flo
                 break
     bound = top + residual
     if not settled.all():
-        root = math.log(1.648 * math.sqrt(float(sizes.max())) / FAILURE) / (2 * lanczos.k - 1)
+        root = math.log(1.648 * math.sqrt(float(longest)) / FAILURE) / (2 * lanczos.k - 1)
         bound = np.where(settled, bound, np.maximum(bound, top / (1.0 - min(root, 0.9) ** 2)))
-    rounding = 1e-13 if tiles.X.dtype == np.float64 else 1e-6
-    return np.sqrt(bound) * (1.0 + rounding)
+    rounding = 1e-13 if dtype == np.float64 else 1e-6
+    return np.asarray(np.sqrt(bound) * (1.0 + rounding))
 
 
 class _Lanczos:
-    """Lanczos' recursion with full reorthogonalisation, for all blocks side by side."""
+    """Lanczos' recursion with full reorthogonalisation, for all blocks side by side, or for one that a team shares.
 
-    def __init__(self, offsets: npt.NDArray[np.int64]) -> None:
-        self._start, self._sizes = offsets[:-1], np.diff(offsets)
+    A shared block has the same numbers at each of its agents: their dot products are sums over the team.
+    """
+
+    def __init__(self, start: Array, offsets: npt.NDArray[np.int64], team: Team | None = None) -> None:
+        self._start, self._sizes, self._team = offsets[:-1], np.diff(offsets), team
         self.k = 0
-        self.q = np.random.default_rng(20220101).standard_normal(int(offsets[-1]))
-        self.q /= np.repeat(np.sqrt(self._dots(self.q, self.q)), self._sizes)
+        self.q = start / np.repeat(np.sqrt(self._dots([start], start)[0]), self._sizes)
         self._basis: list[Array] = []
         self._alpha: list[Array] = []
         self._beta: list[Array] = []
 
-    def _dots(self, a: Array, b: Array) -> Array:
-        return np.asarray(np.add.reduceat(a * b, self._start))
+    def _dots(self, vectors: list[Array], image: Array) -> Array:
+        """The dot products with each of the vectors, (vectors, blocks)."""
+        parts = np.stack([np.add.reduceat(q * image, self._start) for q in vectors])
+        if self._team is None:
+            return np.asarray(parts)
+        return np.repeat(self._team.total("norm of X", parts)[:, np.newaxis], len(self._sizes), axis=1)
+
+    def _largest(self, image: Array) -> Array:
+        parts = np.maximum.reduceat(np.abs(image), self._start)
+        return parts if self._team is None else np.full(parts.shape, self._team.largest("norm of X", parts))
 
     def extend(self, image: Array) -> None:
         """One more step, given the image of the last vector."""
         if not self._basis:  # work in units of the first image: its squares neither overflow nor vanish
-            largest = np.maximum.reduceat(np.abs(image), self._start)
+            largest = self._largest(image)
             self._unit = np.where(largest > 0.0, largest, 1.0)
         image = image / np.repeat(self._unit, self._sizes)
         self._basis.append(self.q)
-        alpha = self._dots(self.q, image)
+        alpha = self._dots([self.q], image)[0]
         for _ in range(2):  # twice is enough
-            for q in self._basis:
-                image = image - np.repeat(self._dots(q, image), self._sizes) * q
-        beta = np.sqrt(self._dots(image, image))
+            along = self._dots(self._basis, image)
+            for share, q in zip(along, self._basis, strict=True):
+                image = image - np.repeat(share, self._sizes) * q
+        beta = np.sqrt(self._dots([image], image)[0])
         self._alpha.append(alpha)
         self._beta.append(beta)
         self.k += 1

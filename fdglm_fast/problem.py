@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -109,15 +107,6 @@ class Problem:
     def response(self) -> Array:
         """y as the loss uses it (labels are -1 and +1)."""
         return np.asarray(self.tiles.y.reshape(-1)[: self.tiles.rows])
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """SHA-256 of what the iterates depend on: the tiles, y, who owns what, and the groups."""
-        digest = hashlib.sha256(f"{self.n} {self.tiles.rows} {self.dtype.str} {self.tiles.X.shape}".encode())
-        groups = np.zeros(0, np.int64) if self.groups is None else self.groups
-        for array in (self.tiles.X, self.tiles.y, self.partition.order, self.partition.offsets, groups):
-            digest.update(np.ascontiguousarray(array).data)
-        return digest.hexdigest()
 
     def model(self) -> Model:
         """The loss and the penalty as the kernels take them."""

@@ -4,31 +4,31 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fdglm_fast.checkpoint import identity
 from fdglm_fast.cost.run import Effort, RunCost, run_cost
 from fdglm_fast.engine import Engine, bytes_per_iteration, set_threads
 from fdglm_fast.errors import UsageError
 from fdglm_fast.evaluate import Evaluator
 from fdglm_fast.gossip import gossip_matrix, largest_eigenvalue
-from fdglm_fast.halpern import FastEngine
+from fdglm_fast.identity import identity
 from fdglm_fast.local_steps import LocalSteps, local_steps
 from fdglm_fast.loop import Run
 from fdglm_fast.network import Network, build_network
-from fdglm_fast.norms import block_norms
+from fdglm_fast.norms import DIGITS, design_norm
 from fdglm_fast.options import Options
 from fdglm_fast.problem import Problem
 from fdglm_fast.reference import Reference
 from fdglm_fast.steps import StepSizes, choose_steps
 from fdglm_fast.stopping import StopReason
+from fdglm_fast.team import Team
 from fdglm_fast.theory import Certificate, certificate
 from fdglm_fast.trace import Record
 
 Array = npt.NDArray[np.float64]
+ROUNDED = {name: 10.0 ** (1 - digits) + 1e-9 for name, digits in DIGITS.items()}  # what rounding adds to ||X||
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,23 +80,28 @@ def solve(
     # BLAS threads that spin after a call would take the cores from the kernels' threads. Numbers that overflow are
     # looked for where it matters, and need no warning from NumPy besides.
     with threadpool_limits(1, user_api="blas"), np.errstate(over="ignore", invalid="ignore"):
-        return _solve(problem, _network_for(problem, network), reference, options)
+        return solve_team(Team(problem), _network_for(problem, network), reference, options)
 
 
-def _solve(problem: Problem, network: Network, reference: Reference | None, options: Options) -> Result:
+def solve_team(team: Team, network: Network, reference: Reference | None, options: Options) -> Result:
+    """`solve` for the agents of a team; every process of it calls this, and all get the same result.
+
+    On ranks the coefficients are those of the columns that are there, in agent order.
+    """
     started = time.perf_counter()
-    threads = set_threads(options.threads, bytes_per_iteration(problem))
-    engine, promise = _engine(problem, network, reference, options, threads)
+    problem, own = team.whole, team.own
+    threads = set_threads(options.threads, bytes_per_iteration(own))
+    engine, promise = _engine(team, network, reference, options, threads)
     cost = run_cost(problem, network, options.method, options.gossip)
-    run = Run(engine, Evaluator(problem, engine.chi), options, reference, promise, cost, started)
+    run = Run(engine, Evaluator(own, engine.chi, team), options, reference, promise, cost, started)
     run.largest = engine.step_sizes.believed(problem.n)
     if options.checkpoint is not None or options.resume is not None:
-        run.attach(identity(problem, network, options.method, options.gossip, engine.step_sizes.identity()))
+        run.attach(identity(team, network, options.method, options.gossip, engine.step_sizes.identity()))
     setup = time.perf_counter() - started
     reason = run.loop()
     return Result(
-        theta_average=problem.in_user_order(run.good.average),
-        theta_last=problem.in_user_order(run.good.last),
+        theta_average=team.in_user_order(run.good.average),
+        theta_last=team.in_user_order(run.good.last),
         iterations=run.good.iteration,
         stop_reason=reason,
         trace=run.trace,
@@ -116,20 +121,20 @@ def _solve(problem: Problem, network: Network, reference: Reference | None, opti
 
 
 def _engine(
-    problem: Problem, network: Network, reference: Reference | None, options: Options, threads: int
+    team: Team, network: Network, reference: Reference | None, options: Options, threads: int
 ) -> tuple[Engine, Certificate]:
     """The engine of the method that was asked for, and what a theorem says of it."""
-    how: Any = {"schedule": options.schedule, "threads": threads}
+    make, how = team.engine(options.method), {"schedule": options.schedule, "threads": threads}
     if options.method == "fast":
         matrix, bounds = None, None
-        if options.gossip > 1 and problem.agents > 1:
+        if options.gossip > 1 and team.whole.agents > 1:
             matrix = gossip_matrix(network, options.gossip)
-            bounds = np.full(problem.agents, largest_eigenvalue(matrix))
-        local = local_steps(problem, network, options.steps.chi, bounds)
+            bounds = np.full(team.whole.agents, largest_eigenvalue(matrix))
+        local = local_steps(team, network, options.steps.chi, bounds)
         why = "the paper's bound is of its own method; the residual certifies the answer of the fast one"
-        return FastEngine(problem, network, local, matrix=matrix, **how), Certificate(None, why_not=why)
-    steps = choose_steps(problem, network, options.steps, reference.norm if reference else None)
-    return Engine(problem, network, steps, **how), _certificate(problem, network, steps, reference)
+        return make(team.own, network, local, matrix=matrix, **how), Certificate(None, why_not=why)
+    steps = choose_steps(team.whole, network, options.steps, reference.norm if reference else None, team)
+    return make(team.own, network, steps, **how), _certificate(team, network, steps, reference)
 
 
 def _network_for(problem: Problem, network: Network | None) -> Network:
@@ -142,8 +147,8 @@ def _network_for(problem: Problem, network: Network | None) -> Network:
     return network
 
 
-def _certificate(problem: Problem, network: Network, steps: StepSizes, reference: Reference | None) -> Certificate:
-    trusted = None
+def _certificate(team: Team, network: Network, steps: StepSizes, reference: Reference | None) -> Certificate:
+    problem, trusted = team.whole, None
     if reference is None:
         trusted = "the optimum is not known (--reference computes it)"
     elif reference.norm * (1.0 - 1e-9) > steps.R:
@@ -151,17 +156,17 @@ def _certificate(problem: Problem, network: Network, steps: StepSizes, reference
     elif steps.sigma * steps.tau * (steps.kappa / problem.n) ** 2 > 1.0 + 1e-9:
         trusted = "the steps do not keep sigma * tau * ||K||^2 <= 1"
     else:
-        trusted = _wrong_constant(problem, network, steps)
+        trusted = _wrong_constant(team, network, steps)
     constants = (steps.chi, steps.delta, steps.R)
     return certificate(problem.loss, problem.n, problem.agents, (steps.sigma, steps.tau), constants, trusted)
 
 
-def _wrong_constant(problem: Problem, network: Network, steps: StepSizes) -> str | None:
+def _wrong_constant(team: Team, network: Network, steps: StepSizes) -> str | None:
     """Which of the constants that the user gave is no bound, if one is not."""
     given = [name for name, source in steps.sources.items() if source == "given"]
     if "chi" in given:
-        norm = float(block_norms(problem.tiles, np.array([0, problem.d]))[0])
-        if steps.chi < norm * (1.0 - 1e-9):
+        norm = design_norm(team)
+        if steps.chi < norm * (1.0 - ROUNDED[team.own.dtype.name]):
             return f"chi = {steps.chi:.6g} is smaller than ||X||, {norm:.6g}"
     if "D" in given and network.laplacian_norm * (1.0 - 1e-9) > steps.D:
         return f"D = {steps.D:.6g} is smaller than ||L||, {network.laplacian_norm:.6g}"

@@ -14,13 +14,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fdglm_fast.errors import UsageError
 from fdglm_fast.network import Network
-from fdglm_fast.norms import Gram, block_norms
+from fdglm_fast.norms import agent_norms, design_norm
 from fdglm_fast.options import Given
 from fdglm_fast.problem import Problem
 from fdglm_fast.stopping import GROWTH
+from fdglm_fast.team import Team
 from fdglm_fast.theory import rho_of
 
 LOOSE = 1.0 + 1e-9  # what rounding may add to tau sigma ||K||^2
@@ -56,9 +58,12 @@ class StepSizes:
         return {name: getattr(self, name) for name in names}
 
 
-def choose_steps(problem: Problem, network: Network, given: Given, reference_norm: float | None) -> StepSizes:
+def choose_steps(
+    problem: Problem, network: Network, given: Given, reference_norm: float | None, team: Team | None = None
+) -> StepSizes:
     """Steps for a problem on a network; R from the user, the reference optimum, or else an estimate."""
     given.check()
+    team = team or Team(problem)
     n, m = problem.n, problem.agents
     sources: dict[str, str] = {}
 
@@ -66,17 +71,17 @@ def choose_steps(problem: Problem, network: Network, given: Given, reference_nor
         sources[name] = "given" if value is not None else how
         return value if value is not None else compute
 
-    chi = pick("chi", given.chi, problem.norm, "computed") or design_norm(problem)
+    chi = pick("chi", given.chi, problem.norm, "computed") or design_norm(team)
     D = pick("D", given.D, network.laplacian_norm, "computed") if m > 1 else 0.0
     if not given.force:
-        _check_bounds(problem, network, given)
+        _check_bounds(team, network, given)
     delta = pick("delta", given.delta, network.spectral_gap, "computed") if m > 1 else None
-    R, sources["R"] = _radius(problem, given, reference_norm)
-    rho = _rho(problem, sources)
+    R, sources["R"] = _radius(team, given, reference_norm)
+    rho = _rho(team, sources)
     assert D is not None
     kappa = chi + D
     if given.rule == "tight" or given.sigma is not None:
-        largest = chi if m == 1 else float(block_norms(problem.tiles, problem.partition.offsets).max())
+        largest = chi if m == 1 else float(agent_norms(team).max())
         kappa = math.hypot(largest, D)
     kappa = kappa if kappa > 0.0 else 1.0
     if given.sigma is not None and given.tau is not None:
@@ -87,17 +92,12 @@ def choose_steps(problem: Problem, network: Network, given: Given, reference_nor
     return StepSizes(given.rule, sigma, n * n / (kappa * kappa * sigma), rho, chi, D, delta, R, kappa, sources)
 
 
-def design_norm(problem: Problem) -> float:
-    """||X||, as an upper bound that is tight to rounding."""
-    return float(block_norms(problem.tiles, np.array([0, problem.d]))[0])
-
-
-def _check_bounds(problem: Problem, network: Network, given: Given) -> None:
+def _check_bounds(team: Team, network: Network, given: Given) -> None:
     """Refuse a chi or D of the user's that is no bound: the steps made from it would break tau sigma ||K||^2 <= 1."""
     known = []
     if given.chi is not None:
-        known.append(("--chi", given.chi, "||X||", problem.norm or design_norm(problem)))
-    if given.D is not None and problem.agents > 1:
+        known.append(("--chi", given.chi, "||X||", team.whole.norm or design_norm(team)))
+    if given.D is not None and team.whole.agents > 1:
         known.append(("--laplacian-norm", given.D, "||L||", network.laplacian_norm))
     for option, value, norm, truth in known:
         if value < truth * (1.0 - NEAR):
@@ -117,46 +117,46 @@ def _check_product(given: Given, kappa: float, n: int) -> None:
         )
 
 
-def _rho(problem: Problem, sources: dict[str, str]) -> float:
+def _rho(team: Team, sources: dict[str, str]) -> float:
     """rho of the loss's class; for a loss in neither, the root mean square of loss'(0), named as an estimate."""
-    rho = rho_of(problem.loss)
+    rho = rho_of(team.whole.loss)
     sources["rho"] = "loss"
     if math.isnan(rho):
-        y = problem.response
-        rho = math.sqrt(float(np.mean((1.0 - y) ** 2))) or 1.0
+        square = team.from_first("mean square of loss'(0)", lambda: float(np.mean((1.0 - team.own.response) ** 2)))
+        rho = math.sqrt(square) or 1.0
         sources["rho"] = "estimate: root mean square of loss'(0), no theorem behind it"
     return rho
 
 
-def _radius(problem: Problem, given: Given, reference_norm: float | None) -> tuple[float, str]:
+def _radius(team: Team, given: Given, reference_norm: float | None) -> tuple[float, str]:
     if given.R is not None:
         return given.R, "given"
     if reference_norm is not None and reference_norm > 0.0:
         return reference_norm, "reference"
-    R = estimate_radius(problem)
+    R = estimate_radius(team)
     if R > 0.0:
         return R, "estimate: norm of a least-squares fit after 10 conjugate-gradient steps"
     return 1.0, "estimate: 1, because the fit is zero"
 
 
-def estimate_radius(problem: Problem, steps: int = 10) -> float:
+def estimate_radius(team: Team, steps: int = 10) -> float:
     """||theta|| of the least-squares fit of the response (log(1 + y) for counts), by a few conjugate-gradient steps."""
-    from fdglm_fast.evaluate import Evaluator
+    name, own, gram = "least-squares fit", team.own, team.passes.gram
 
-    target = np.log1p(problem.tiles.y) if problem.loss.labels == "count" else problem.tiles.y
-    whole = np.array([0, problem.d])
-    residual = Evaluator(problem).transposed(target)
-    gram = Gram(problem.tiles, whole)
-    theta, p = np.zeros(problem.d), residual.copy()
-    square = float(residual @ residual)
+    def target() -> npt.NDArray[np.float64]:
+        return np.asarray(np.log1p(own.tiles.y) if own.loss.labels == "count" else own.tiles.y)
+
+    residual = team.passes.transposed(team.from_first("response, to estimate R", target)[np.newaxis])[0]
+    theta, p = np.zeros(own.d), residual.copy()
+    square = float(team.dot(name, residual, residual))
     first = square
-    for _ in range(min(steps, problem.d)):
+    for _ in range(min(steps, team.whole.d)):
         if square <= 1e-20 * first:
             break
         image = gram(p)
-        alpha = square / float(p @ image)
+        alpha = square / float(team.dot(name, p, image))
         theta += alpha * p
         residual -= alpha * image
-        old, square = square, float(residual @ residual)
+        old, square = square, float(team.dot(name, residual, residual))
         p = residual + (square / old) * p
-    return float(np.linalg.norm(theta))
+    return math.sqrt(float(team.dot(name, theta, theta)))

@@ -14,6 +14,7 @@ from test_oracle import GRAPHS, by_agent, network_of
 
 from fdglm_fast.halpern import FastEngine, next_weight
 from fdglm_fast.local_steps import local_steps
+from fdglm_fast.team import Team
 
 ITERATIONS = 90
 TOLERANCE = 1e-9  # restarts compare sums; a difference in the last bits grows a little from one to the next
@@ -41,7 +42,7 @@ def assert_close(actual: Any, expected: Any, what: str) -> None:
 def check(case: Specimen, schedule: str = "tiles") -> int:
     """T(z), lambda and u = L^(1/2) v on the way and at the end; the number of restarts."""
     expected = oracle(case).run(ITERATIONS, next_weight)
-    engine = FastEngine(case.problem, case.network, local_steps(case.problem, case.network), schedule=schedule)
+    engine = FastEngine(case.problem, case.network, local_steps(Team(case.problem), case.network), schedule=schedule)
     for t in (1, 2, 11, 12, 40, ITERATIONS):
         engine.advance(t - engine.iteration)
         new, z, restarts = expected[t - 1]

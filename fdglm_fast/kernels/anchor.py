@@ -53,20 +53,25 @@ def anchor_lambda(j: int, tile: int, group: int, first: bool, state: State) -> N
     moves[2] = total if first else moves[2] + total
 
 
+@inlined
+def anchor_tile(tile: int, slot: int, thread: int, group: int, first: bool, near: Neighbours, state: State) -> None:
+    """The restart of the own agents on a tile, where p of all is known."""
+    for q in range(state.pool.shape[1]):
+        shared_sum(q, state.u, slot, slot, thread, near, state)
+    for j in range(state.u_anchor.shape[1]):
+        anchor_u(j, tile, slot, thread, group, first, near, state)
+    for j in range(state.lam_anchor.shape[1]):
+        anchor_lambda(j, tile, group, first, state)
+
+
 @kernel
 def anchor(tiles: Tiles, near: Neighbours, state: State) -> None:
     """All agents' restart; `state.moves` gets <p, L p>, untouched, |d lambda|^2 by group and agent."""
-    all_tiles, groups, agents = state.lam.shape[0], state.partial.shape[0], state.lam.shape[1]
+    all_tiles, groups = state.lam.shape[0], state.partial.shape[0]
     for index in prange(groups):
         group, slot = np.int64(index), get_thread_id()
         start = group * tiles.group
         for tile in range(start, min(start + tiles.group, all_tiles)):
-            if agents > 1:
-                for j in range(agents):
-                    publish_p(j, tile, slot, state)
-                for q in range(state.pool.shape[1]):
-                    shared_sum(q, state.u, slot, slot, slot, near, state)
-                for j in range(agents):
-                    anchor_u(j, tile, slot, slot, group, tile == start, near, state)
-            for j in range(agents):
-                anchor_lambda(j, tile, group, tile == start, state)
+            for j in range(state.v.shape[1]):
+                publish_p(j, tile, slot, state)
+            anchor_tile(tile, slot, slot, group, tile == start, near, state)

@@ -78,6 +78,10 @@ def _iterations(name: str) -> None:
     from fdglm_fast.solve import Options, solve
 
     dtype, schedule = name.split("-")
+    if schedule == "mpi":
+        from fdglm_fast.mpi.warm import warm
+
+        return warm(dtype)
     X = np.eye(4, dtype=dtype)
     problem = Problem.from_arrays(X, np.ones(4), agents=2, penalty="l2", reg=1.0)
     network = build_network("path", 2)

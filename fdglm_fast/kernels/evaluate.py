@@ -1,8 +1,12 @@
 """What a trace needs to know of a point: predictions, losses and the gradient, in one pass over X.
 
 For each candidate theta_i: z_i = X theta_i, the sum of the losses at z_i, a dual vector lam_i (loss'(z_i) for smooth
-losses, a given one for the others) and X' lam_i. Sums are in double precision, in groups of tiles, in the order of the
-agents.
+losses, a given one for the others) and X' lam_i. Sums over samples are in double precision, in groups of tiles.
+
+The sum z = sum_j X_j theta_j over the agents is exact, so that its order, and with it who holds which agents, does not
+matter: every part is cut to a grid of step 2^-b/scale and added as two whole numbers, the multiples of 1/scale and what
+is left in multiples of 2^-b/scale. `scale` is a power of two that keeps |part| scale below 2^b for every agent, and b
+leaves room for all agents in 64 bits (see `exact.py`).
 """
 
 from __future__ import annotations
@@ -15,21 +19,45 @@ from numba import get_thread_id, prange
 from fdglm_fast.kernels._jit import kernel, scalar
 from fdglm_fast.kernels.arrays import Model, Tiles
 from fdglm_fast.kernels.losses import conjugate, dual_step, slope, value
+from fdglm_fast.kernels.penalties import value_all
 from fdglm_fast.kernels.rows import add_matvec, dot_columns
 
 
 @scalar
-def predict_tile(tile: int, z: Any, X: Any, offsets: Any, theta: Any, line: Any, thread: int) -> None:
-    """z[tile] = sum_j X_j[tile] theta_j."""
-    part, out = line[thread, 0], z[tile]
-    for b in range(out.size):
-        out[b] = 0.0
+def cut_tile(tile: int, counts: Any, X: Any, offsets: Any, theta: Any, grid: Any, line: Any, thread: int) -> None:
+    """counts (2, B) = sum_j X_j[tile] theta_j in whole numbers; `grid` is (scale, 2^b)."""
+    part, high, low = line[thread, 0], counts[0], counts[1]
+    for b in range(part.size):
+        high[b] = 0
+        low[b] = 0
+    if grid[0] != grid[0]:
+        return
     for j in range(offsets.size - 1):
-        for b in range(out.size):
+        for b in range(part.size):
             part[b] = 0.0
         add_matvec(line, thread, X, tile, theta, offsets[j], offsets[j + 1])
-        for b in range(out.size):
-            out[b] += part[b]
+        for b in range(part.size):
+            scaled = part[b] * grid[0]
+            whole = np.int64(scaled)
+            high[b] += whole
+            low[b] += np.int64((scaled - whole) * grid[1])
+
+
+@scalar
+def join_tile(out: Any, counts: Any, grid: Any) -> None:
+    """The sums that `cut_tile` took, as numbers; NaN where the scale is, because theta was not finite."""
+    high, low = counts[0], counts[1]
+    unit, fine = 1.0 / grid[0], 1.0 / grid[1]
+    for b in range(out.size):
+        out[b] = (high[b] + low[b] * fine) * unit
+
+
+@scalar
+def predict_tile(tile: int, z: Any, X: Any, offsets: Any, theta: Any, grid: Any, scratch: Any, thread: int) -> None:
+    """z[tile] = sum_j X_j[tile] theta_j; `scratch` is (line, counts)."""
+    line, counts = scratch
+    cut_tile(tile, counts[thread], X, offsets, theta, grid, line, thread)
+    join_tile(z[tile], counts[thread], grid)
 
 
 @scalar
@@ -51,6 +79,7 @@ def loss_tile(tile: int, z: Any, lam: Any, given: bool, tiles: Tiles, model: Mod
 @kernel
 def evaluate(
     theta: Any,
+    grid: Any,
     given: bool,
     z: Any,
     lam: Any,
@@ -59,12 +88,13 @@ def evaluate(
     tiles: Tiles,
     offsets: Any,
     model: Model,
-    line: Any,
+    scratch: Any,
     rows: Any,
 ) -> None:
     """Candidates theta (K, d): fills z, lam (K, tiles, B), sums (K, groups, 2) and partial (K, groups, d) = X' lam.
 
-    `line` (threads, 1, B) double and `rows` (threads, 1, B) of the data's type are scratch.
+    `grid` (K, 2) is for the exact sums. `scratch` is (line (threads, 1, B) double, counts (threads, 2, B) int64),
+    `rows` (threads, 1, B) of the data's type.
     """
     all_tiles, groups = z.shape[1], partial.shape[1]
     for index in prange(groups):
@@ -76,7 +106,7 @@ def evaluate(
             sums[i, group, 1] = 0.0
         for tile in range(start, min(start + tiles.group, all_tiles)):
             for i in range(theta.shape[0]):
-                predict_tile(tile, z[i], tiles.X, offsets, theta[i], line, thread)
+                predict_tile(tile, z[i], tiles.X, offsets, theta[i], grid[i], scratch, thread)
                 loss_tile(tile, z[i], lam[i], given, tiles, model, sums[i, group])
                 block_dots(tile, tile == start, group, partial[i], lam[i], tiles.X, offsets, rows, thread)
 
@@ -92,6 +122,49 @@ def block_dots(
     here = X[tile : tile + 1]
     for j in range(offsets.size - 1):
         dot_columns(partial, group, first, here, rows[thread : thread + 1], 0, 0, offsets[j], offsets[j + 1])
+
+
+@kernel
+def transpose(lam: Any, partial: Any, tiles: Tiles, offsets: Any, rows: Any) -> None:
+    """partial (K, groups, d): its sum over the groups is X' lam_i for every lam_i (tiles, B), in one pass."""
+    all_tiles, groups = tiles.X.shape[0], partial.shape[1]
+    for index in prange(groups):
+        group = np.int64(index)
+        thread = get_thread_id()
+        start = group * tiles.group
+        for tile in range(start, min(start + tiles.group, all_tiles)):
+            for i in range(lam.shape[0]):
+                block_dots(tile, tile == start, group, partial[i], lam[i], tiles.X, offsets, rows, thread)
+
+
+@kernel
+def gram_whole(q: Any, grid: Any, z: Any, partial: Any, tiles: Tiles, offsets: Any, scratch: Any, rows: Any) -> None:
+    """partial (groups, d): its sum over the groups is X' X q, with z (tiles, B) = X q on the way, in one pass."""
+    all_tiles, groups = tiles.X.shape[0], partial.shape[0]
+    for index in prange(groups):
+        group = np.int64(index)
+        thread = get_thread_id()
+        start = group * tiles.group
+        for tile in range(start, min(start + tiles.group, all_tiles)):
+            predict_tile(tile, z, tiles.X, offsets, q, grid, scratch, thread)
+            block_dots(tile, tile == start, group, partial, z, tiles.X, offsets, rows, thread)
+
+
+@kernel
+def largest_entries(tiles: Tiles, offsets: Any, out: Any) -> None:
+    """out (groups, agents): the largest |x| in each group of tiles and block of columns."""
+    all_tiles, groups = tiles.X.shape[0], out.shape[0]
+    for index in prange(groups):
+        group = np.int64(index)
+        start = group * tiles.group
+        for j in range(offsets.size - 1):
+            largest = 0.0
+            for tile in range(start, min(start + tiles.group, all_tiles)):
+                for c in range(offsets[j], offsets[j + 1]):
+                    column = tiles.X[tile, c]
+                    for b in range(column.size):
+                        largest = max(largest, abs(np.float64(column[b])))
+            out[group, j] = largest
 
 
 @kernel
@@ -123,6 +196,15 @@ def gram(q: Any, partial: Any, tiles: Tiles, offsets: Any, line: Any, rows: Any)
                     offsets[j],
                     offsets[j + 1],
                 )
+
+
+@scalar
+def penalty_values(theta: Any, offsets: Any, model: Model, out: Any) -> None:
+    """out[j] = r_j(theta_j)."""
+    for j in range(offsets.size - 1):
+        start, stop = offsets[j], offsets[j + 1]
+        groups = model.groups[start:stop] if model.groups.size > 0 else model.groups
+        out[j] = value_all(model.penalty, model.reg, model.a, model.b, groups, theta[start:stop], model.norms)
 
 
 @scalar

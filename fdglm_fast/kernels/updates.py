@@ -253,7 +253,7 @@ def lambda_update(
 ) -> None:
     """The next lambda_j on a tile, and the tile's part of X_j' lambda_j; the i-th iteration of a call."""
     lambda_half(j, tile, slot, thread, tiles, offsets, near, steps, state)
-    if j == 0:
+    if j == 0 and tiles.y.size > 0:  # on ranks, y is only where agent 1 is
         loss_step(tile, thread, tiles, model, steps, state)
         report_dual(tile, thread, steps, state)
     group = tile // tiles.group

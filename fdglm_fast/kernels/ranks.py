@@ -1,0 +1,171 @@
+"""The iteration on one rank, in pieces between which the rows of boundary agents travel.
+
+Row groups are taken in chunks. The v phase of a chunk needs the neighbours' lambda, its lambda phase their u:
+
+    v_chunk       lambda of other ranks in; v+, u of the own agents; u of boundary agents out
+    lambda_chunk  u of other ranks in; lambda+ and the chunk's part of X' lambda+; lambda of boundary agents out
+    turn          g = X' lambda from its parts, then theta+ for the next iteration
+
+Rows of other ranks' agents (the halo) follow the own rows in `state.lam` and `state.u`, so that the updates of the
+shared-memory engine serve here too. A message holds, for one other rank, the rows of a chunk tile by tile.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import get_thread_id, prange
+
+from fdglm_fast.kernels._jit import kernel, scalar
+from fdglm_fast.kernels.anchor import anchor_tile, publish_p
+from fdglm_fast.kernels.arrays import Model, Neighbours, State, Steps, Tiles
+from fdglm_fast.kernels.iterate import COLUMNS, sum_groups
+from fdglm_fast.kernels.updates import image_update, lambda_update, shared_sum, theta_update, v_update
+
+
+class Rows(NamedTuple):
+    """Which row of an array is which row of the messages, in the order of the other ranks."""
+
+    row: Any  # (rows,) int64: in the array
+    start: Any  # (rows,) int64: where the rows of the same rank start
+    count: Any  # (rows,) int64: how many rows the same rank has
+
+
+class Chunk(NamedTuple):
+    """Consecutive row groups; u and the pool use the slots from `slot` on."""
+
+    first_group: int
+    stop_group: int
+    first: int  # tiles
+    stop: int
+    slot: int
+
+
+@scalar
+def place(i: int, tile: int, rows: Rows, chunk: Chunk, B: int) -> int:
+    """Where row i of a tile begins in the buffer of all messages."""
+    tiles = chunk.stop - chunk.first
+    within = rows.start[i] * tiles + (tile - chunk.first) * rows.count[i] + i - rows.start[i]
+    return (chunk.first * rows.row.size + within) * B
+
+
+@scalar
+def pack_rows(out: Any, Z: Any, at: int, tile: int, rows: Rows, chunk: Chunk) -> None:
+    """The rows of Z[at] that others need go into the messages of a chunk."""
+    B = Z.shape[2]
+    for i in range(rows.row.size):
+        start, source = place(i, tile, rows, chunk, B), Z[at, rows.row[i]]
+        for b in range(B):
+            out[start + b] = source[b]
+
+
+@scalar
+def unpack_rows(message: Any, Z: Any, at: int, tile: int, rows: Rows, chunk: Chunk) -> None:
+    """The rows that others sent come to their places in Z[at]."""
+    B = Z.shape[2]
+    for i in range(rows.row.size):
+        start, target = place(i, tile, rows, chunk, B), Z[at, rows.row[i]]
+        for b in range(B):
+            target[b] = message[start + b]
+
+
+@kernel
+def pack_lambda(chunk: Chunk, lam_out: Any, leaving: Rows, state: State) -> None:
+    """The messages of lambda as it stands, without an update."""
+    for index in prange(chunk.stop - chunk.first):
+        tile = chunk.first + np.int64(index)
+        pack_rows(lam_out, state.lam, tile, tile, leaving, chunk)
+
+
+@kernel
+def v_chunk(
+    i: int,
+    chunk: Chunk,
+    lam_in: Any,
+    u_out: Any,
+    arrived: bool,
+    coming: Rows,
+    leaving: Rows,
+    near: Neighbours,
+    steps: Steps,
+    state: State,
+) -> None:
+    """v+ and u of the own agents on a chunk, i-th iteration of a call; `arrived` says that `lam_in` is news."""
+    agents = state.v.shape[1]
+    for index in prange(chunk.stop - chunk.first):
+        tile = chunk.first + np.int64(index)
+        slot = chunk.slot + np.int64(index)
+        thread = get_thread_id()
+        if arrived:
+            unpack_rows(lam_in, state.lam, tile, tile, coming, chunk)
+        if steps.pull.size == 0 or steps.check:
+            for q in range(state.pool.shape[1]):
+                shared_sum(q, state.lam, tile, slot, thread, near, state)
+        if steps.check:
+            for j in range(agents):
+                image_update(j, tile, slot, near, state)
+        for j in range(agents):
+            v_update(i, j, tile, slot, thread, near, steps, state)
+        pack_rows(u_out, state.u, slot, tile, leaving, chunk)
+
+
+@kernel
+def lambda_chunk(
+    i: int,
+    chunk: Chunk,
+    u_in: Any,
+    lam_out: Any,
+    coming: Rows,
+    leaving: Rows,
+    tiles: Tiles,
+    offsets: Any,
+    near: Neighbours,
+    model: Model,
+    steps: Steps,
+    state: State,
+) -> None:
+    """lambda+ of the own agents on a chunk, and the chunk's part of X' lambda+."""
+    for index in prange(chunk.stop_group - chunk.first_group):
+        start = (chunk.first_group + np.int64(index)) * tiles.group
+        thread = get_thread_id()
+        for tile in range(start, min(start + tiles.group, chunk.stop)):
+            slot = chunk.slot + tile - chunk.first
+            unpack_rows(u_in, state.u, slot, tile, coming, chunk)
+            for q in range(state.pool.shape[1]):
+                shared_sum(q, state.u, slot, slot, thread, near, state)
+            for j in range(offsets.size - 1):
+                lambda_update(i, j, tile, slot, thread, tiles, offsets, near, model, steps, state)
+            pack_rows(lam_out, state.lam, tile, tile, leaving, chunk)
+
+
+@kernel
+def turn(end: bool, begin: bool, i: int, offsets: Any, model: Model, steps: Steps, state: State) -> None:
+    """End an iteration (g = X' lambda from its parts), begin the i-th of a call (theta+), or both."""
+    blocks = (state.g.size + COLUMNS - 1) // COLUMNS if end else 0
+    for index in prange(blocks):
+        sum_groups(np.int64(index) * COLUMNS, state)
+    if begin:
+        theta_update(i, offsets, model, steps, state)
+
+
+@kernel
+def publish_chunk(chunk: Chunk, u_out: Any, leaving: Rows, state: State) -> None:
+    """A restart begins: p of the own agents where neighbours look for it, p of boundary agents out."""
+    for index in prange(chunk.stop - chunk.first):
+        tile, slot = chunk.first + np.int64(index), chunk.slot + np.int64(index)
+        for j in range(state.v.shape[1]):
+            publish_p(j, tile, slot, state)
+        pack_rows(u_out, state.u, slot, tile, leaving, chunk)
+
+
+@kernel
+def anchor_chunk(chunk: Chunk, u_in: Any, coming: Rows, tiles: Tiles, near: Neighbours, state: State) -> None:
+    """The restart of the own agents on a chunk, with p of other ranks in."""
+    for index in prange(chunk.stop_group - chunk.first_group):
+        group, thread = chunk.first_group + np.int64(index), get_thread_id()
+        start = group * tiles.group
+        for tile in range(start, min(start + tiles.group, chunk.stop)):
+            slot = chunk.slot + tile - chunk.first
+            unpack_rows(u_in, state.u, slot, tile, coming, chunk)
+            anchor_tile(tile, slot, thread, group, tile == start, near, state)

@@ -1,0 +1,30 @@
+"""What does not go together on ranks; told before MPI, Numba or any data are touched."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fdglm_fast.errors import UsageError
+
+if TYPE_CHECKING:
+    from fdglm_fast.job import Job
+    from fdglm_fast.options import Options
+
+
+def check_ranks(job: Job, options: Options, pattern: str | None, ranks: int | None) -> None:
+    """UsageError for options that need one process, or all columns in one place."""
+    options.check()
+    if job.compress == "on":
+        raise UsageError("--compress on needs all columns in one place, and --engine mpi leaves them where they are.")
+    if options.schedule == "agents":
+        raise UsageError("--schedule agents is for --engine threads.")
+    if options.gossip > 1:
+        raise UsageError("--gossip is for --engine threads: ranks exchange once an iteration.")
+    if ranks is not None and ranks > job.agents:
+        raise UsageError(f"there are {ranks} ranks for {job.agents} agents: each rank needs one at least.")
+    if pattern is None:
+        return
+    if job.reference:
+        raise UsageError("--reference needs all columns in one place, and --local-data leaves them where they are.")
+    if options.method == "paper" and options.steps.R is None:
+        raise UsageError("--local-data needs --radius: to estimate it, y would have to leave agent 1.")

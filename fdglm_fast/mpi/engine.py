@@ -1,0 +1,210 @@
+"""The engine of one rank: the shared-memory engine's state and updates for its own agents, and rows from the others.
+
+    theta+                                     needs nobody
+    v phase of chunk 0, its u leaves
+    v phase of chunk 1, its u leaves           while u of chunk 0 travels
+    lambda phase of chunk 0, its lambda leaves for the next iteration
+    v phase of chunk 2, ...
+
+X is read once, in the lambda phase, and every message has at least one phase of another chunk to travel.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fdglm_fast.engine import Array, Engine, bytes_per_iteration
+from fdglm_fast.halpern import Halpern
+from fdglm_fast.kernels.arrays import State, Steps, aligned_zeros, group_count, most_threads
+from fdglm_fast.kernels.ranks import Chunk
+from fdglm_fast.mpi.exchange import Exchange
+from fdglm_fast.mpi.halo import local_plan
+from fdglm_fast.neighbours import Plan, plan_neighbours
+from fdglm_fast.network import Network
+from fdglm_fast.problem import Problem
+
+if TYPE_CHECKING:
+    from fdglm_fast.mpi.team import RankTeam
+
+CHUNKS = 8  # at most
+CHUNK_BYTES = 16 << 20  # of an iteration: less is not worth two more calls of the kernels
+
+
+def cut_chunks(groups: int, group: int, tiles: int, chunks: int) -> list[Chunk]:
+    """`chunks` runs of row groups of nearly equal length; slots alternate between two halves."""
+    ends = [groups * c // chunks for c in range(chunks + 1)]
+    longest = max(b - a for a, b in pairwise(ends)) * group
+    return [Chunk(a, b, a * group, min(b * group, tiles), (c % 2) * longest) for c, (a, b) in enumerate(pairwise(ends))]
+
+
+class RankEngine(Engine):
+    """The own agents' state after `iteration` iterations; theta in agent order, of the own columns."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        network: Network,
+        steps: Any,
+        *,
+        team: RankTeam,
+        schedule: str = "auto",
+        threads: int = 1,
+        chunks: int | None = None,
+    ) -> None:
+        tiles = problem.tiles.X.shape[0]
+        groups = group_count(tiles)
+        wanted = chunks or min(CHUNKS, max(1, bytes_per_iteration(problem) // CHUNK_BYTES))
+        # Every rank must cut in the same way: the messages are those of whole chunks.
+        wanted = min(groups, team.decide("number of chunks", wanted))
+        self._chunks = cut_chunks(groups, problem.tiles.group, tiles, wanted)
+        self.team, self.halo = team, team.halo_for(plan_neighbours(network, problem.dtype))
+        super().__init__(problem, network, steps, schedule="tiles", threads=threads, team=team)
+        self._coming, self._leaving = self.halo.coming, self.halo.leaving
+        self.exchange = Exchange(team.comm, self.halo, self._chunks, problem.tiles.X.shape[2], problem.dtype)
+        team.exchange = self.exchange
+        if not self.anchored:
+            self._send_lambda()
+
+    def _make_plan(self, network: Network) -> Plan:
+        return local_plan(plan_neighbours(network, self.problem.dtype), self.halo)
+
+    def _allocate(self, tiles: int, d: int, groups: int) -> State:
+        dtype, B = self.problem.dtype, self.problem.tiles.X.shape[2]
+        several, anchors = self.team.whole.agents > 1, int(self.anchored)
+        own, every = self.problem.agents, self.problem.agents + len(self.halo.halo)
+        sums = len(self._plan.near.part_start) - 1
+        slots = 2 * max(chunk.stop - chunk.first for chunk in self._chunks)
+        return State(
+            theta=np.zeros(d),
+            theta_out=np.zeros(d),
+            g=np.zeros(d),
+            v=aligned_zeros((tiles, own if several else 0, B), dtype),
+            lam=aligned_zeros((tiles, every, B), dtype),
+            lam_out=aligned_zeros((tiles, B), np.float64),
+            theta_anchor=np.zeros(d * anchors),
+            u_anchor=aligned_zeros((tiles, own * anchors if several else 0, B), dtype),
+            lam_anchor=aligned_zeros((tiles, own * anchors, B), dtype),
+            w=aligned_zeros((d,), dtype),
+            partial=aligned_zeros((groups, d), np.float64),
+            u=aligned_zeros((slots, every if several else 0, B), dtype),
+            pool=aligned_zeros((slots, sums, B), dtype),
+            line=aligned_zeros((most_threads(), 1, B), dtype),
+            image=aligned_zeros((slots, own * anchors if several else 0, B), dtype),
+            moves=np.zeros((groups, own * anchors, 3)),
+        )
+
+    def _iterate(self, count: int, steps: Steps) -> None:
+        """`count` iterations of the own agents, in step with the other ranks."""
+        from fdglm_fast.kernels.ranks import turn
+
+        shared = (self.problem.partition.offsets, self._model, steps, self.state)
+        for i in range(count):
+            turn(i > 0, True, i, *shared)
+            self._pass(i, steps)
+            self.iteration += 1
+        if count:
+            turn(True, False, 0, *shared)
+
+    def _pass(self, i: int, steps: Steps) -> None:
+        last = len(self._chunks) - 1
+        for c in range(last + 2):
+            if c <= last:
+                self._v_phase(i, c, steps)
+            if c > 0:
+                self._lambda_phase(i, c - 1, steps)
+
+    def _v_phase(self, i: int, c: int, steps: Steps) -> None:
+        from fdglm_fast.kernels.ranks import v_chunk
+
+        if self.team.whole.agents == 1:
+            return
+        exchange, arrived = self.exchange, self.exchange.running("lambda", c)
+        exchange.wait("lambda", c)
+        v_chunk(
+            i,
+            self._chunks[c],
+            exchange.arriving["lambda"],
+            exchange.leaving["u"],
+            arrived,
+            self._coming,
+            self._leaving,
+            self._plan.near,
+            steps,
+            self.state,
+        )
+        exchange.start("u", c)
+
+    def _lambda_phase(self, i: int, c: int, steps: Steps) -> None:
+        from fdglm_fast.kernels.ranks import lambda_chunk
+
+        exchange = self.exchange
+        exchange.wait("u", c)
+        lambda_chunk(
+            i,
+            self._chunks[c],
+            exchange.arriving["u"],
+            exchange.leaving["lambda"],
+            self._coming,
+            self._leaving,
+            self.problem.tiles,
+            self.problem.partition.offsets,
+            self._plan.near,
+            self._model,
+            steps,
+            self.state,
+        )
+        if not self.anchored:
+            exchange.start("lambda", c)
+
+    def _send_lambda(self) -> None:
+        """Lambda as it stands: before the first iteration of the paper's method, and a look of the fast one."""
+        from fdglm_fast.kernels.ranks import pack_lambda
+
+        self.exchange.finish()
+        for c, chunk in enumerate(self._chunks):
+            pack_lambda(chunk, self.exchange.leaving["lambda"], self._leaving, self.state)
+            self.exchange.start("lambda", c)
+
+    def duals(self) -> list[Array]:
+        """Agent 1's lambda, its average and its last value, where agent 1 is; elsewhere zeros stand for them."""
+        if self.team.holds_first:
+            return super().duals()
+        return [np.zeros_like(self.state.lam_out)] * 2
+
+    def snapshot(self) -> dict[str, npt.NDArray[np.generic]]:
+        """The own agents' part of what the next iteration depends on; not copies."""
+        arrays: dict[str, Any] = super().snapshot()
+        return {**arrays, "lam": arrays["lam"][:, : self.problem.agents]}
+
+    def restore(self, iteration: int, arrays: dict[str, npt.NDArray[np.generic]]) -> None:
+        """Go on from the own agents' part of a snapshot."""
+        for name, array in self.snapshot().items():
+            array[...] = arrays[name]
+        self.iteration = iteration
+        if not self.anchored:
+            self._send_lambda()
+
+    def is_finite(self) -> bool:
+        """Whether the iterates of all ranks are numbers."""
+        return not self.team.anyone("not finite", not super().is_finite())
+
+
+class FastRankEngine(Halpern, RankEngine):
+    """The fast method on a rank: 2 p+ - p is exchanged an iteration, lambda at a look, p at a restart."""
+
+    def _before_look(self) -> None:
+        self._send_lambda()
+
+    def _anchor(self) -> None:
+        from fdglm_fast.kernels.ranks import anchor_chunk, publish_chunk
+
+        exchange, near = self.exchange, self._plan.near
+        for c, chunk in enumerate(self._chunks):
+            publish_chunk(chunk, exchange.leaving["u"], self._leaving, self.state)
+            exchange.start("u", c)
+            exchange.wait("u", c)
+            anchor_chunk(chunk, exchange.arriving["u"], self._coming, self.problem.tiles, near, self.state)

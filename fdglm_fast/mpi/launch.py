@@ -1,0 +1,90 @@
+"""`--ranks R`: start mpiexec with R copies of this command, pass signals on, and say which rank it was that died."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from fdglm_fast.errors import UsageError
+from fdglm_fast.mpi.start import ANNOUNCE, INSTALL, MARK
+
+# What MPICH's mpiexec says when a process ends badly; we say it in one line.
+_NOISE = re.compile(
+    r"^(=|YOUR APPLICATION TERMINATED|This typically refers to|Please see the FAQ|Abort\(\d+\) on node"
+    r"|\[(mpiexec|proxy)[:@]|\[cli_\d+\]:)"
+)
+_KILLED = re.compile(r"PID (\d+) RUNNING AT (\S+)")
+
+
+def find_mpiexec() -> str:
+    """mpiexec of the environment that this Python belongs to, or else of the PATH."""
+    if importlib.util.find_spec("mpi4py") is None:
+        raise UsageError(f"--engine mpi needs mpi4py, which is not installed: {INSTALL}.")
+    beside = Path(sys.executable).with_name("mpiexec")
+    found = str(beside) if beside.exists() else shutil.which("mpiexec")
+    if found is None:
+        raise UsageError(f"no mpiexec was found: {INSTALL}.")
+    return found
+
+
+def launch(ranks: int, arguments: list[str], say: Callable[[str], None]) -> int:
+    """Run `fdglm arguments` on so many ranks of this machine; returns the exit code of the job."""
+    command = [find_mpiexec(), "-n", str(ranks), sys.executable, "-m", "fdglm_cli.main", *arguments]
+    environment = {**os.environ, ANNOUNCE: "1"}
+    # A session of its own: a Ctrl-C at the terminal reaches the ranks once, through us, and not twice.
+    process = subprocess.Popen(
+        command, env=environment, stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True
+    )
+    with _signals_to(process):
+        who, killed = _listen(process)
+        code = process.wait()
+    if killed:
+        pid, host = killed
+        rank = who.get((pid, host)) or who.get((pid, ""))
+        named = f"rank {rank} (process {pid} on {host})" if rank is not None else f"process {pid} on {host}"
+        say(f"error: {named} was killed; the job is over.")
+        return 128 + code if 0 < code < 64 else code or 1
+    return code if code >= 0 else 128 - code
+
+
+def _listen(process: subprocess.Popen[str]) -> tuple[dict[tuple[int, str], str], tuple[int, str] | None]:
+    """Pass on what the ranks say; returns who they are, and which of them mpiexec found dead."""
+    who: dict[tuple[int, str], str] = {}
+    killed = None
+    assert process.stderr is not None
+    for line in process.stderr:
+        words = line.split()
+        if words[:1] == [MARK] and len(words) == 4:
+            who[int(words[2]), words[3]] = who[int(words[2]), ""] = words[1]
+            continue
+        found = _KILLED.search(line)
+        killed = (int(found[1]), found[2]) if found else killed
+        if line.strip() and not _NOISE.match(line):
+            sys.stderr.write(line)
+            sys.stderr.flush()
+    return who, killed
+
+
+@contextmanager
+def _signals_to(process: subprocess.Popen[str]) -> Iterator[None]:
+    """SIGINT and SIGTERM go on to mpiexec, which hands them to every rank."""
+
+    def forward(number: int, frame: object) -> None:
+        process.send_signal(signal.SIGTERM)
+
+    before = {number: signal.signal(number, forward) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if process.poll() is None:
+            process.kill()
