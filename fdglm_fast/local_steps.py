@@ -92,7 +92,9 @@ def local_steps(team: Team, network: Network, chi: float | None = None, bounds: 
 def column_scales(team: Team) -> Array:
     """s_c from the norms of the columns; one where a column is zero."""
     own = team.own
-    squares = np.einsum("tcb,tcb->c", own.tiles.X, own.tiles.X, dtype=np.float64)
+    squares = np.zeros(own.d)
+    for tile in own.tiles.X:  # tile by tile: the order of the sum must not depend on which columns are here
+        squares += (tile.astype(np.float64) ** 2).sum(axis=1)
     if own.groups is not None:
         largest = np.zeros(int(own.groups.max()) + 1)
         np.maximum.at(largest, own.groups, squares)

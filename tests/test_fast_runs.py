@@ -1,0 +1,237 @@
+"""Whole runs of the fast method: answers of other libraries, the same bits everywhere, costs, and what is refused."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fdglm_fast.cost.model import phase_model
+from fdglm_fast.cost.run import Effort, run_cost
+from fdglm_fast.errors import DataError, UsageError
+from fdglm_fast.gossip import gossip_matrix
+from fdglm_fast.halpern import CHANGE, CHECK, FastEngine, Period, next_weight
+from fdglm_fast.kernels.arrays import most_threads
+from fdglm_fast.local_steps import LocalSteps, local_steps
+from fdglm_fast.network import build_network
+from fdglm_fast.options import Given
+from fdglm_fast.problem import Problem
+from fdglm_fast.reference import solve_reference
+from fdglm_fast.solve import Options, Result, solve
+from fdglm_fast.stopping import StopReason
+from fdglm_fast.team import Team
+
+RNG = np.random.default_rng(7)
+X = RNG.standard_normal((90, 12))
+THETA = RNG.standard_normal(12)
+Y = X @ THETA + 0.3 * RNG.standard_normal(90)
+LABELS = np.where(np.median(Y) < Y, 1.0, -1.0)
+
+
+def problem(loss: str = "squared", penalty: str = "none", reg: float = 0.0, dtype: Any = np.float64) -> Problem:
+    y = LABELS if loss in ("logistic", "hinge") else Y
+    return Problem.from_arrays(X.astype(dtype), y, agents=6, loss=loss, penalty=penalty, reg=reg)
+
+
+def run(case: Problem, graph: str = "ring", **options: Any) -> Result:
+    chosen = {"method": "fast", "iterations": 20_000, **options}
+    return solve(case, build_network(graph, case.agents, 1), options=Options(**chosen))
+
+
+@pytest.mark.parametrize("graph", ["ring", "star", "complete", "path"])
+def test_least_squares_has_numpys_answer(graph: str) -> None:
+    found = run(problem(), graph, tol=1e-10)
+    assert found.stop_reason is StopReason.TOLERANCE
+    expected = np.linalg.lstsq(X, Y, rcond=None)[0]
+    np.testing.assert_allclose(found.theta_last, expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
+    assert found.theta_average.tobytes() == found.theta_last.tobytes()
+
+
+def test_elastic_net_and_logistic_have_scikit_learns_answers() -> None:
+    from sklearn.linear_model import ElasticNet, LogisticRegression
+
+    reg, ratio = 0.02, 0.5
+    found = run(problem("squared", f"elastic-net:{ratio}", reg), tol=1e-11)
+    model = ElasticNet(alpha=reg, l1_ratio=ratio, fit_intercept=False, tol=1e-14, max_iter=10**6).fit(X, Y)
+    np.testing.assert_allclose(found.theta_last, model.coef_, atol=1e-6 * np.abs(model.coef_).max())
+    found = run(problem("logistic", "l2", reg), tol=1e-11)
+    ridge = LogisticRegression(C=1.0 / (90 * reg), fit_intercept=False, tol=1e-12, solver="newton-cholesky")
+    ridge.fit(X, LABELS)
+    np.testing.assert_allclose(found.theta_last, ridge.coef_[0], atol=1e-6 * np.abs(ridge.coef_).max())
+
+
+@pytest.mark.parametrize(
+    ("loss", "penalty", "reg"),
+    [("squared", "l1", 0.3), ("huber:0.5", "none", 0.0), ("absolute", "l1", 0.05), ("hinge", "l2", 0.05)],
+)
+def test_others_have_the_references_objective(loss: str, penalty: str, reg: float) -> None:
+    case = problem(loss, penalty, reg)
+    best = solve_reference(X, case.response, case.loss, case.penalty)
+    found = solve(
+        case,
+        build_network("ring", 6),
+        reference=best,
+        options=Options(method="fast", iterations=40_000, tol=1e-10),
+    )
+    assert abs(found.trace[-1].objective_last - best.objective) <= 1e-8 * abs(best.objective)
+
+
+def test_it_needs_a_fraction_of_the_papers_iterations() -> None:
+    """To the same residual, on a path; it sends one vector where the paper sends two."""
+    fast = run(problem(), "path", tol=1e-3)
+    paper = run(problem(), "path", method="paper", tol=1e-3, iterations=200 * fast.iterations, record="log:5")
+    assert fast.stop_reason is StopReason.TOLERANCE
+    assert fast.iterations * 5 <= paper.iterations
+    assert fast.trace[-1].bytes_sent * 10 <= paper.trace[-1].bytes_sent
+
+
+def test_units_of_columns_do_not_matter() -> None:
+    """Scaling columns by powers of two changes no iterate but by the same powers."""
+    factors = 2.0 ** np.arange(-6, 6)
+    plain = run(problem(), tol=1e-30, iterations=60)
+    scaled = run(Problem.from_arrays(X * factors, Y, agents=6), tol=1e-30, iterations=60)
+    np.testing.assert_allclose(scaled.theta_last * factors, plain.theta_last, rtol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_same_bits_for_threads_schedules_records_and_resume(dtype: Any, tmp_path: Path) -> None:
+    case, path = problem("logistic", "l1", 0.01, dtype), str(tmp_path / "state.h5")
+    common = {"iterations": 77, "tol": 1e-30}
+
+    def bits(**options: Any) -> tuple[bytes, int]:
+        found = run(case, "er:0.7", **{**common, **options})
+        return found.theta_last.tobytes(), found.effort.restarts
+
+    first = bits(schedule="tiles", threads=1, record="every:77")
+    assert first[1] >= 2
+    for schedule in ("tiles", "agents"):
+        for threads in range(1, most_threads() + 1):
+            assert bits(schedule=schedule, threads=threads, record="every:5") == first
+    for stop in (3, 12, 30, 50):
+        asked = iter(range(10**6))
+        cut = run(case, "er:0.7", **common, checkpoint=path, interrupted=lambda at=stop, n=asked: next(n) >= at)
+        assert 0 < cut.iterations < 77
+        assert bits(resume=path) == first
+
+
+def test_a_checkpoint_of_the_other_method_is_refused(tmp_path: Path) -> None:
+    path = str(tmp_path / "state.h5")
+    run(problem(), iterations=20, method="paper", checkpoint=path)
+    with pytest.raises(DataError, match="another method: it has paper, this run fast"):
+        run(problem(), iterations=40, resume=path)
+
+
+def test_gossip_takes_fewer_iterations_and_counts_its_rounds() -> None:
+    one, four = (run(problem(), "path", tol=1e-8, gossip=rounds) for rounds in (1, 4))
+    assert one.stop_reason is four.stop_reason is StopReason.TOLERANCE
+    assert four.iterations < one.iterations
+    np.testing.assert_allclose(four.theta_last, one.theta_last, rtol=1e-5)
+    exchanges = 4 * (four.iterations + four.effort.looks + four.effort.restarts)
+    assert four.trace[-1].bytes_sent == exchanges * 2 * 5 * 90 * 8  # five edges, both ways
+
+
+@pytest.mark.parametrize("graph", ["path", "ring", "er:0.5", "complete"])
+def test_the_gossip_matrix_is_chebyshevs_polynomial(graph: str) -> None:
+    network, K = build_network(graph, 9, 2), 3
+    M = gossip_matrix(network, K)
+    np.testing.assert_allclose(M, M.T, atol=0)
+    np.testing.assert_allclose(M.sum(axis=1), 0.0, atol=1e-12)
+    values, vectors = np.linalg.eigh(network.laplacian().toarray())
+    a, b = network.spectral_gap, network.laplacian_norm
+    assert a is not None
+    if graph == "complete":
+        expected = values / b
+    else:
+        c_1, c_2 = (b + a) / (b - a), 2.0 / (b + a)
+        T = np.polynomial.chebyshev.Chebyshev.basis(K)
+        expected = 1.0 - T(c_1 * (1.0 - c_2 * values)) / T(c_1)
+        expected[0] = 0.0
+    np.testing.assert_allclose(vectors @ np.diag(expected) @ vectors.T, M, atol=1e-10)
+
+
+@pytest.mark.parametrize("graph", ["star", "ring", "er:0.6", "complete"])
+@pytest.mark.parametrize("w", [0.1, 1.0, 30.0])
+def test_the_steps_are_valid(graph: str, w: float) -> None:
+    """K T K' <= diag(1/sigma), with K and T as matrices: for one sample's worth of L and all of each X_j."""
+    case, network = problem(), build_network(graph, 6, 3)
+    steps = local_steps(Team(case), network).with_weight(w)
+    n, m = 90, 6
+    S = np.diag(np.sqrt(steps.scale))
+    blocks = np.zeros((n * m, 12))
+    for j in range(m):
+        columns = case.partition.columns(j)
+        blocks[j * n : (j + 1) * n, columns] = X[:, columns]
+    left = steps.tau_theta * (blocks @ S) @ (blocks @ S).T + steps.tau_v * np.kron(
+        network.laplacian().toarray(), np.eye(n)
+    )
+    worst = np.linalg.eigvalsh(np.diag(np.repeat(1.0 / steps.sigma, n)) - left)[0]
+    assert worst >= -1e-9 * np.abs(left).max()
+
+
+def test_a_zero_block_and_one_agent() -> None:
+    blank = X.copy()
+    blank[:, :2] = 0.0
+    found = run(Problem.from_arrays(blank, Y, agents=6), tol=1e-9)
+    assert found.stop_reason is StopReason.TOLERANCE and not found.theta_last[:2].any()
+    alone = solve(Problem.from_arrays(X, Y, agents=1), options=Options(method="fast", tol=1e-9))
+    np.testing.assert_allclose(alone.theta_last, np.linalg.lstsq(X, Y, rcond=None)[0], rtol=1e-5)
+    assert alone.cost.as_json(alone.iterations, alone.effort)["bytes_total"] == 0
+
+
+def test_the_weight_moves_towards_balance_but_not_too_far() -> None:
+    assert next_weight(1.0, 4.0, 9.0) == pytest.approx(1.5)
+    assert next_weight(1.0, 1.0, 1e12) == CHANGE and next_weight(1.0, 1e12, 1.0) == 1.0 / CHANGE
+    for nothing in ((0.0, 1.0), (1.0, 0.0), (math.inf, 1.0), (1.0, math.nan)):
+        assert next_weight(2.0, *nothing) == 2.0
+
+
+def test_a_period_ends_for_each_of_its_reasons() -> None:
+    def period(k: int, r: float, iterations: int = 10**6, last: float = 9.0) -> bool:
+        one = Period(first=1.0, last=last)
+        one.look(k, r, iterations)
+        return one.due
+
+    assert period(10, 0.2) and not period(10, 0.21)
+    assert period(10, 0.5, last=0.49) and not period(10, 0.5, last=0.51) and not period(10, 0.51, last=0.49)
+    assert period(36, 0.9, iterations=100) and not period(35, 0.9, iterations=100)
+    assert not period(0, 1.0)
+    assert Period.from_array(Period(3, True, 0.1, 0.2, 5.0, 7, 8).as_array()) == Period(3, True, 0.1, 0.2, 5.0, 7, 8)
+
+
+def test_looks_and_restarts_are_counted_as_exchanges() -> None:
+    case, network = problem(), build_network("ring", 6)
+    cost = run_cost(case, network, "fast")
+    engine = FastEngine(case, network, local_steps(Team(case), network))
+    engine.advance(3 * CHECK)
+    effort = engine.effort
+    assert effort.iterations == 3 * CHECK and effort.looks >= 3
+    assert cost.total_exchanges(effort) == effort.iterations + effort.looks + effort.restarts
+    assert cost.bytes_sent(Effort(1)) * 2 == run_cost(case, network).bytes_sent(Effort(1))
+    d_j, degree, n = 2, 2, 90
+    each = phase_model(n, d_j, degree, prox=False, weighted=False, single=False, method="fast")
+    assert sum(each.values()) == n * (4 * d_j + degree + 13) + 5 * d_j  # 8 d_j with a soft threshold
+
+
+def test_what_belongs_to_the_paper_is_refused() -> None:
+    for options in (
+        {"steps": Given(sigma=1.0, tau=1.0)},
+        {"steps": Given(rule="tight")},
+        {"steps": Given(R=1.0)},
+    ):
+        with pytest.raises(UsageError, match="belongs to --method paper"):
+            run(problem(), **options)
+    with pytest.raises(UsageError, match="is for --method fast"):
+        run(problem(), method="paper", gossip=2)
+    with pytest.raises(UsageError, match="unknown method"):
+        run(problem(), method="slow")
+    assert Options(method="fast").tolerance == 1e-6 and Options().tolerance is None
+
+
+def test_local_steps_say_what_they_are() -> None:
+    steps = LocalSteps(np.ones(3), np.array([2.0, 1.0]), np.array([2.0, 2.0]), 2.5, 4.0)
+    assert steps.tau_theta == 1.0 / 8.0 and steps.tau_v == 4.0 / 8.0 / 2.0
+    np.testing.assert_allclose(steps.sigma, [1.0 / (0.5 + 0.5), 1.0 / (0.125 + 0.5)])
+    assert steps.as_json()["weight"] == 4.0
