@@ -34,8 +34,8 @@ def check_engine(given: dict[str, Any]) -> None:
 
 def solve_on_ranks(job: Job, options: Options, given: dict[str, Any], tags: dict[str, str]) -> None:
     """Run, report and leave; with --ranks, start mpiexec for it and leave with its exit code."""
-    from fdglm_fast.mpi.checks import check_ranks
     from fdglm_fast.errors import UsageError
+    from fdglm_fast.mpi.checks import check_ranks
     from fdglm_fast.mpi.surroundings import rank_here, size_here
 
     check_ranks(job, options, given["local_data"], given["ranks"])
