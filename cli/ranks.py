@@ -36,8 +36,9 @@ def check_engine(given: dict[str, Any]) -> None:
 
 def solve_on_ranks(job: Job, options: Options, given: dict[str, Any], tags: dict[str, str]) -> None:
     """Run, report and leave; with --ranks, start mpiexec for it and leave with its exit code."""
+    from fdglm_fast.errors import UsageError
     from fdglm_fast.mpi.checks import check_ranks
-    from fdglm_fast.mpi.surroundings import rank_here
+    from fdglm_fast.mpi.surroundings import rank_here, size_here
 
     check_ranks(job, options, given["local_data"], given["ranks"])
     if given["ranks"] and rank_here() is None:
@@ -45,6 +46,8 @@ def solve_on_ranks(job: Job, options: Options, given: dict[str, Any], tags: dict
         from fdglm_fast.mpi.launch import launch
 
         raise click.exceptions.Exit(launch(given["ranks"], _without_ranks(sys.argv[1:]), say))
+    if given["ranks"] not in (None, size_here()):
+        raise UsageError(f"--ranks {given['ranks']} inside a job of {size_here()} ranks: leave it to mpiexec.")
     from fdglm_cli.solve import leave
     from fdglm_fast.mpi.start import guarded, world
 

@@ -83,6 +83,21 @@ def allowed_rows(specimen: Any, result: Any, iterations: int) -> tuple[list[set[
     return lam, u
 
 
+def secrets_of(team: Any, specimen: Any, result: Any) -> dict[str, set[bytes]]:
+    """What may not be in anything that this rank sends; coefficients are known at rank 0, which gathered them."""
+    own, found = team.own, {"X": set(), "y": set(), "theta": set()}
+    for c in range(own.d):
+        found["X"] |= windows(own.tiles.X[:, c].reshape(-1)[: own.tiles.rows])
+    if team.holds_first:
+        found["y"] = windows(own.response)
+    for theta in (result.theta_average, result.theta_last) if team.speaks else ():
+        for j in team.members:
+            block = theta[specimen.problem.partition.columns(int(j))]
+            assert np.count_nonzero(block) == len(block) >= 4
+            found["theta"].add(block.tobytes())
+    return found
+
+
 def spied_solve(comm: Any, case: dict[str, Any]) -> Any:
     """Solve with a spy in the place of the communicator; what each rank finds about what it sent."""
     from mpi_script import make, placed, solve_on
@@ -106,19 +121,11 @@ def spied_solve(comm: Any, case: dict[str, Any]) -> Any:
             found["to strangers"] += not any((int(j), int(k)) in neighbours for j in owners for k in there)
     # The last call is the gathering of theta when the run is over; before it, no column, no coefficient, no y.
     assert spy.heard[-1][0] == "gather"
-    problem, secret = team.own, set()
-    for c in range(problem.d):
-        column = problem.tiles.X[:, c].reshape(-1)[: problem.tiles.rows]
-        secret |= windows(column)
-    if team.holds_first:
-        secret |= windows(problem.response)
-    own_theta = [getattr(result, name) for name in ("theta_average", "theta_last")] if comm.rank == 0 else []
-    for theta in own_theta:
-        for j in team.members:
-            block = theta[specimen.problem.partition.columns(int(j))]
-            secret |= {block.tobytes()}
     payloads = [part for _, part in spy.heard[:-1]] + [message.tobytes() for _, message in spy.messages]
-    leaks = sum(any(word in payload for word in secret) for payload in payloads)
-    every = comm.gather({**found, "leaks": leaks, "names": sorted(team.sent), "secrets": len(secret)}, 0)
+    leaks, secrets = {}, {}
+    for name, words in secrets_of(team, specimen, result).items():
+        leaks[name] = sum(any(word in payload for word in words) for payload in payloads)
+        secrets[name] = len(words)
+    every = comm.gather({**found, "leaks": leaks, "names": sorted(team.sent), "secrets": secrets}, 0)
     facts = team.facts()
     return {"ranks": every, "facts": facts} if comm.rank == 0 else None

@@ -95,7 +95,7 @@ def test_only_lambda_and_u_of_boundary_agents_are_sent() -> None:
 
     Neither a run of four numbers of a column or of y, nor an agent's coefficients, are in anything else that is sent.
     """
-    case = {"loss": "huber:0.7", "penalty": "l1", "graph": "rgg:0.5", "agents": 12, "iterations": 5, "shape": (130, 48)}
+    case = {"loss": "huber:0.7", "penalty": "l2", "graph": "rgg:0.5", "agents": 12, "iterations": 5, "shape": (130, 48)}
     told = ask_ranks(3, "spied", json.dumps({**case, **GIVEN}))
     known = {
         "checkpoint due", "conjugate of the loss", "conjugate of the penalty", "dual scale", "interrupted",
@@ -104,9 +104,11 @@ def test_only_lambda_and_u_of_boundary_agents_are_sent() -> None:
         "time is up", "X q of a norm", "norm of X",
     }  # fmt: skip
     for rank in told["ranks"]:
-        assert rank["rows"] > 0 and rank["secrets"] > 1000
-        assert (rank["strange rows"], rank["to strangers"], rank["leaks"]) == (0, 0, 0)
+        assert rank["rows"] > 0 and rank["secrets"]["X"] > 1000
+        assert (rank["strange rows"], rank["to strangers"]) == (0, 0)
+        assert rank["leaks"] == {"X": 0, "y": 0, "theta": 0}
         assert set(rank["names"]) <= known
+    assert sum(rank["secrets"]["y"] for rank in told["ranks"]) == 127 and told["ranks"][0]["secrets"]["theta"] > 0
     facts = told["facts"]
     sent = facts["bytes_sent"]
     assert sent["lambda"] + sent["u"] == sum(rank["bytes"] for rank in told["ranks"])

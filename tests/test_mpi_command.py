@@ -136,7 +136,7 @@ def test_a_rank_that_raises_ends_the_job() -> None:
 def test_a_killed_rank_ends_the_job_within_ten_seconds(data: Path, tmp_path: Path) -> None:
     state = tmp_path / "state.h5"
     words = [word for text in COMMON for word in text.split()]
-    command = [str(Path(sys.executable).with_name("fdglm")), "solve", str(data), *words, "--iterations", "100000000"]
+    command = [str(Path(sys.executable).with_name("fdglm")), "solve", str(data), *words, "--iterations", "30000000"]
     run = Marked([*command, "--engine", "mpi", "--ranks", "2", "--checkpoint", str(state), "--checkpoint-every", "0.2"])
     wait_for(state, run)
     os.kill(run.rank(1), signal.SIGKILL)
@@ -155,7 +155,7 @@ def test_stopped_and_gone_on_with_elsewhere(data: Path, tmp_path: Path) -> None:
     """SIGTERM to the launcher: all ranks stop together, write their parts, and any engine goes on from them."""
     state, whole = tmp_path / "state.h5", tmp_path / "whole.h5"
     words = [word for text in COMMON for word in text.split()]
-    command = [str(Path(sys.executable).with_name("fdglm")), "solve", str(data), *words, "--iterations", "100000000"]
+    command = [str(Path(sys.executable).with_name("fdglm")), "solve", str(data), *words, "--iterations", "30000000"]
     keep = ["--checkpoint", str(state), "--checkpoint-every", "0.1", "--json"]
     run = Marked([*command, "--engine", "mpi", "--ranks", "2", *keep])
     wait_for(state, run)

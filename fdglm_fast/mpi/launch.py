@@ -9,16 +9,18 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO, TextIO
 
 from fdglm_fast.errors import UsageError
 from fdglm_fast.mpi.start import ANNOUNCE, INSTALL, MARK
 
 # What MPICH's mpiexec says when a process ends badly; we say it in one line.
 _NOISE = re.compile(
-    r"^(=|YOUR APPLICATION TERMINATED|This typically refers to|Please see the FAQ|Abort\(\d+\) on node"
+    r"^(={20}|=   |YOUR APPLICATION TERMINATED|This typically refers to|Please see the FAQ|Abort\(\d+\) on node"
     r"|\[(mpiexec|proxy)[:@]|\[cli_\d+\]:)"
 )
 _KILLED = re.compile(r"PID (\d+) RUNNING AT (\S+)")
@@ -41,36 +43,51 @@ def launch(ranks: int, arguments: list[str], say: Callable[[str], None]) -> int:
     environment = {**os.environ, ANNOUNCE: "1"}
     # A session of its own: a Ctrl-C at the terminal reaches the ranks once, through us, and not twice.
     process = subprocess.Popen(
-        command, env=environment, stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True
+        command,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
     )
+    ears = [_Ear(process.stdout, sys.stdout), _Ear(process.stderr, sys.stderr)]
     with _signals_to(process):
-        who, killed = _listen(process)
+        for ear in ears:
+            ear.thread.join()
         code = process.wait()
+    killed = ears[0].killed or ears[1].killed
     if killed:
         pid, host = killed
-        rank = who.get((pid, host)) or who.get((pid, ""))
+        rank = ears[1].who.get(pid)
         named = f"rank {rank} (process {pid} on {host})" if rank is not None else f"process {pid} on {host}"
         say(f"error: {named} was killed; the job is over.")
         return 128 + code if 0 < code < 64 else code or 1
     return code if code >= 0 else 128 - code
 
 
-def _listen(process: subprocess.Popen[str]) -> tuple[dict[tuple[int, str], str], tuple[int, str] | None]:
-    """Pass on what the ranks say; returns who they are, and which of them mpiexec found dead."""
-    who: dict[tuple[int, str], str] = {}
-    killed = None
-    assert process.stderr is not None
-    for line in process.stderr:
-        words = line.split()
-        if words[:1] == [MARK] and len(words) == 4:
-            who[int(words[2]), words[3]] = who[int(words[2]), ""] = words[1]
-            continue
-        found = _KILLED.search(line)
-        killed = (int(found[1]), found[2]) if found else killed
-        if line.strip() and not _NOISE.match(line):
-            sys.stderr.write(line)
-            sys.stderr.flush()
-    return who, killed
+class _Ear:
+    """Passes on what the ranks say, line by line, and notes who they are and which of them mpiexec found dead."""
+
+    def __init__(self, source: IO[str] | None, target: TextIO) -> None:
+        assert source is not None
+        self._source, self._target = source, target
+        self.who: dict[int, str] = {}
+        self.killed: tuple[int, str] | None = None
+        self.thread = threading.Thread(target=self._listen, daemon=True)
+        self.thread.start()
+
+    def _listen(self) -> None:
+        for line in self._source:
+            words = line.split()
+            if words[:1] == [MARK] and len(words) == 4:
+                self.who[int(words[2])] = words[1]
+                continue
+            found = _KILLED.search(line)
+            self.killed = (int(found[1]), found[2]) if found else self.killed
+            if not _NOISE.match(line):
+                self._target.write(line)
+                self._target.flush()
 
 
 @contextmanager

@@ -38,9 +38,14 @@ def world(threads: int | None = None) -> Any:
         cores = int(chosen) if chosen.isdecimal() else len(os.sched_getaffinity(0))
         os.environ["NUMBA_NUM_THREADS"] = str(threads or max(1, cores // node.size))
     if os.environ.get(ANNOUNCE):
-        print(f"{MARK} {communicator.rank} {os.getpid()} {socket.gethostname()}", file=sys.stderr, flush=True)
+        _say(f"{MARK} {communicator.rank} {os.getpid()} {socket.gethostname()}")
     communicator.node_rank = node.rank
     return communicator
+
+
+def _say(line: str) -> None:
+    """One write for a line: those of several ranks do not mix."""
+    os.write(2, f"{line}\n".encode())
 
 
 def _mpi() -> Any:
@@ -93,6 +98,6 @@ def guarded(comm: Any) -> Iterator[None]:
 
 def _abort(comm: Any, sentence: str | None, code: int) -> None:
     if sentence is not None:
-        print(f"fdglm: error: rank {comm.rank}: {printable(sentence, 2000)}", file=sys.stderr, flush=True)
+        _say(f"fdglm: error: rank {comm.rank}: {printable(sentence, 2000)}")
     sys.stdout.flush()
     _mpi().COMM_WORLD.Abort(code)
