@@ -7,7 +7,6 @@ by the time of the run.
 
 from __future__ import annotations
 
-import math
 import tempfile
 import time
 from collections.abc import Callable
@@ -26,7 +25,7 @@ from fdglm_fast.solve import Result, solve
 from fdglm_fast.stopping import FINITE_EVERY
 
 EVERY = 1.0  # seconds between checkpoints; a user's default is a minute
-CHECKPOINT_BLOCKS = 50  # a run with checkpoints is this many blocks of time long
+CHECKPOINT_BLOCKS = 80  # a run with checkpoints is this many blocks of time long
 FINITE_SHARE = 0.01  # of the time that looks at the iterates may take
 
 
@@ -42,7 +41,7 @@ def measure_overhead(data: Data, case: Case, schedule: str, effort: Effort) -> l
     with threadpool_limits(1, user_api="blas"):
         block = repetitions(engine.advance, effort.block_seconds, most=10**6)
         checkpoints = _checkpoints(data, network, engine, CHECKPOINT_BLOCKS * block, effort.rounds)
-        finite = _finite_checks(engine, max(1, math.ceil(10 * block / FINITE_EVERY)), effort.rounds)
+        finite = _finite_checks(engine, max(1, 2 * block // FINITE_EVERY), 2 * effort.rounds)
     return [{**about, **checkpoints}, {**about, **finite}]
 
 
@@ -124,8 +123,9 @@ def _look(engine: Engine) -> None:
 
 def _interleaved(careful: Callable[[], Any], plain: Callable[[], Any], rounds: int) -> tuple[list[Any], list[Any]]:
     found: tuple[list[Any], list[Any]] = [], []
-    for _ in range(rounds):
-        for work, results in zip((careful, plain), found, strict=True):
+    for number in range(rounds):
+        pairs = list(zip((careful, plain), found, strict=True))
+        for work, results in pairs if number % 2 == 0 else reversed(pairs):
             settle()
             results.append(work())
     return found

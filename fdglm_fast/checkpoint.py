@@ -70,7 +70,7 @@ class Checkpoint:
 
 @dataclass
 class Keeper:
-    """Decides when to write: every `every` seconds, but never more than SHARE of the time.
+    """Decides when to write: every `every` seconds, but with all writes, and the one at the end, in SHARE of the time.
 
     A write that fails (a full disk) does not end a run that goes well: the checkpoint before it stays, the next one is
     tried in its turn, and `failure` says what was wrong with the last.
@@ -80,12 +80,14 @@ class Keeper:
     every: float = 60.0
     team: Team | None = None
     _last: float = field(default_factory=time.perf_counter)
+    _began: float = field(default_factory=time.perf_counter)
     _cost: float = 0.0
     spent: float = 0.0  # seconds, on all writes so far
     failure: str | None = None
 
     def due(self) -> bool:
-        return time.perf_counter() - self._last >= max(self.every, self._cost * (1.0 / SHARE - 1.0))
+        now = time.perf_counter()
+        return now - self._last >= self.every and self.spent + 2.0 * self._cost <= SHARE * (now - self._began)
 
     def write(self, checkpoint: Checkpoint) -> None:
         began = time.perf_counter()

@@ -84,15 +84,19 @@ def test_slow_writing_stretches_the_interval(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(
         "fdglm_fast.checkpoint.write_checkpoint", lambda path, state: clock.__setitem__(0, clock[0] + 6.0)
     )
-    keeper = Keeper("unused", every=60.0, _last=0.0)
+    keeper = Keeper("unused", every=60.0, _last=0.0, _began=0.0)
     clock[0] = 61.0
     assert keeper.due()
     keeper.write(Checkpoint({}, 0, {}, [], 0.0))
-    written = clock[0]
-    clock[0] = written + 193.0
-    assert not keeper.due()  # 6 s of writing allow no more than 3 % of the time: 194 s between
-    clock[0] = written + 195.0
+    clock[0] = 599.0
+    assert not keeper.due()  # 6 s were spent: another 6 s, and 6 s at the end, are 3 % of 600 s
+    clock[0] = 601.0
     assert keeper.due()
+    keeper.write(Checkpoint({}, 0, {}, [], 0.0))
+    clock[0] = 799.0
+    assert not keeper.due()
+    clock[0] = 801.0
+    assert keeper.due() and keeper.spent == 12.0
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("60", 60.0), ("60s", 60.0), ("5m", 300.0), ("2h", 7200.0), ("0", 0.0)])

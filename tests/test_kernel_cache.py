@@ -90,6 +90,14 @@ def test_processes_that_start_together_with_an_empty_cache(problem: Path, tmp_pa
             np.testing.assert_array_equal(coefficients(out, which), wanted)
 
 
+@compiled
+def test_predictions_compile_under_the_lock_too(problem: Path, tmp_path: Path) -> None:
+    words = ("predict", problem.with_name("wanted.h5"), problem, "--json")
+    cold, warm = (fdglm(*words, XDG_CACHE_HOME=str(tmp_path)) for _ in range(2))
+    assert cold == warm and cold.code == 0
+    assert (tmp_path / "fdglm" / source_hash() / "values.ready").exists()
+
+
 def kernels() -> dict[str, Any]:
     """Every compiled routine that Python code calls, by name."""
     modules = (evaluate, iterate, pack, penalties)
