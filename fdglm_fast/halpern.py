@@ -54,6 +54,7 @@ class Period:
     w: float = 1.0  # weight between primal and dual
     looks: int = 0
     restarts: int = 0
+    begin: float = 0.0  # r at the first look of all
 
     def as_array(self) -> Array:
         return np.array(astuple(self), np.float64)
@@ -62,15 +63,23 @@ class Period:
     def from_array(cls, numbers: Array) -> Period:
         return cls(*(type(default)(x) for default, x in zip(astuple(cls()), numbers.tolist(), strict=True)))
 
-    def look(self, k: int, r: float, iterations: int) -> None:
-        """Take note of r before the iteration k after the anchor, and decide whether a restart is due."""
+    def look(self, k: int, r: float, iterations: int, floor: float = 0.0) -> None:
+        """Take note of r before the iteration k after the anchor, and decide whether a restart is due.
+
+        Below `floor` times the first r of all, r is rounding, and says nothing.
+        """
         self.looks += 1
+        self.begin = self.begin or r
         if k == 0:
             self.first = self.last = r
             return
         enough = r <= ENOUGH * self.first or (r <= SOME * self.first and r > self.last)
-        self.due = enough or k >= LONG * iterations
+        self.due = (enough and r > floor * self.begin) or k >= LONG * iterations
         self.last = r
+
+    def is_trusted(self, floor: float) -> bool:
+        """Whether the last r was more than rounding."""
+        return self.last > floor * self.begin
 
     def restart(self) -> None:
         self.k, self.due, self.restarts = 0, False, self.restarts + 1
@@ -103,6 +112,8 @@ class Halpern(Engine):
         team = team or Team(problem)
         self.period, self._adapts, self._matrix = Period(w=steps.w), adapt, matrix
         self._g_anchor = np.zeros(problem.d)
+        # r^2 is a difference of squares, which are known to a few units in the last place.
+        self._floor = 4.0 * math.sqrt(float(np.finfo(problem.dtype.name).eps))
         super().__init__(problem, network, steps, team=team, **how)
 
     def _make_plan(self, network: Network) -> Plan:
@@ -141,7 +152,7 @@ class Halpern(Engine):
         before, k = self.state.g.copy(), self.period.k
         self._before_look()
         self._follow(1, check=True)
-        self.period.look(k, self._residual(before, k), self.iteration)
+        self.period.look(k, self._residual(before, k), self.iteration, self._floor)
 
     def _before_look(self) -> None:
         """On ranks, where neighbours' lambda has to come first."""
@@ -170,7 +181,7 @@ class Halpern(Engine):
         self._anchor()
         state.theta_anchor[:] = state.theta
         self._g_anchor[:] = state.g
-        if self._adapts:
+        if self._adapts and self.period.is_trusted(self._floor):
             self._adapt(*self._distances(d_theta))
         self.period.restart()
 

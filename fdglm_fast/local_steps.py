@@ -1,14 +1,14 @@
 """Steps of the fast method, from what each agent knows of its own data and its degree.
 
-    S         = diag(s_c),  s_c = (max_c |x_c| / |x_c|)^2
+    S         = diag(s_c),  s_c = n/|x_c|^2
     tau_theta = 1/(w chi)
     tau_v     = tau_theta chi^2/mean(b_j)
     sigma_j   = 1/(tau_theta |X_j S^(1/2)|^2 + tau_v b_j)
 
 with chi = max_j |X_j S^(1/2)| and b_j twice the weighted degree of agent j; theta's step is tau_theta S. The scales
-s_c make the method blind to the units in which columns are measured (a group of group-l2 has one scale, its smallest).
-The steps are valid for every weight w between primal and dual: the Laplacian is at most twice its diagonal, so that
-with K = [blkdiag X_j | L^(1/2)] and T = diag(tau_theta S, tau_v)
+s_c, as if columns had a mean square of one, make the method blind to the units in which they are measured; a group of
+group-l2 has one scale, its smallest. The steps are valid for every weight w between primal and dual: the Laplacian is
+at most twice its diagonal, so that with K = [blkdiag X_j | L^(1/2)] and T = diag(tau_theta S, tau_v)
 
     K T K' = tau_theta blkdiag(X_j S X_j') + tau_v L  <=  tau_theta |X_j S^(1/2)|^2 + tau_v diag(b)  =  diag(1/sigma) .
 
@@ -99,5 +99,4 @@ def column_scales(team: Team) -> Array:
         largest = np.zeros(int(own.groups.max()) + 1)
         np.maximum.at(largest, own.groups, squares)
         squares = largest[own.groups]
-    most = float(team.largest("largest column", np.maximum.reduceat(squares, own.partition.offsets[:-1])))
-    return np.asarray(np.where(squares > 0.0, most / np.where(squares > 0.0, squares, 1.0), 1.0))
+    return np.asarray(np.where(squares > 0.0, own.n / np.where(squares > 0.0, squares, 1.0), 1.0))

@@ -15,6 +15,7 @@ import naive
 import numpy as np
 
 CHECK, ENOUGH, SOME, LONG = 10, 0.2, 0.5, 0.36
+FLOOR = 4.0 * np.sqrt(np.finfo(float).eps)  # of the first residual: below it the residual is rounding
 
 
 class Z(NamedTuple):
@@ -43,12 +44,12 @@ class Oracle:
         self.w = 1.0
 
     def column_scales(self) -> Any:
-        """(largest norm of a column / norm of the column)^2; a group of group-l2 counts as its largest column."""
+        """n / (norm of the column)^2; a group of group-l2 counts as its largest column."""
         squares = (self.X**2).sum(axis=0)
         if self.penalty[0] == "group-l2":
             groups = np.array(self.penalty[2])
             squares = np.array([squares[groups == g].max() for g in groups])
-        return squares.max() / squares
+        return len(self.y) / squares
 
     def steps(self, w: float) -> tuple[float, float, Any]:
         chi = self.norms.max()
@@ -95,24 +96,27 @@ class Oracle:
     def run(self, iterations: int, next_weight: Any) -> list[tuple[Z, Z, int]]:
         """(T(z_k), z_{k+1}, restarts) by iteration; `next_weight(w, primal, dual)` is the rule at restarts."""
         z = anchor = Z(np.zeros(self.X.shape[1]), np.zeros((self.m, self.n)), np.zeros((self.m, self.n)))
-        k, due, first, last, restarts, found = 0, False, 0.0, 0.0, 0, []
+        k, due, first, last, restarts, found, begin = 0, False, 0.0, 0.0, 0, [], 0.0
         for done in range(1, iterations + 1):
             new = self.T(z)
             if due:
                 tau_theta, tau_v, sigma = self.steps(1.0)
                 far = new.plus(-1.0, anchor)
                 primal = np.sum(far.theta**2 / self.scale) / tau_theta + (np.sum(far.v**2) / tau_v if tau_v else 0.0)
-                self.w = next_weight(self.w, primal, np.sum(far.lam**2 / sigma[:, None]))
+                if last > FLOOR * begin:
+                    self.w = next_weight(self.w, primal, np.sum(far.lam**2 / sigma[:, None]))
                 z = anchor = new
                 k, due, restarts = 0, False, restarts + 1
                 found.append((new, z, restarts))
                 continue
             if k % CHECK == 0:
                 r = self.residual(z)
+                begin = begin or r
                 if k == 0:
                     first = last = r
                 else:
-                    due = r <= ENOUGH * first or (r <= SOME * first and r > last) or k >= LONG * done
+                    enough = r <= ENOUGH * first or (r <= SOME * first and r > last)
+                    due = (enough and r > FLOOR * begin) or k >= LONG * done
                     last = r
             reflected = new.plus(1.0, new.plus(-1.0, z))
             z = reflected.plus(1.0 / (k + 2.0), anchor.plus(-1.0, reflected))
