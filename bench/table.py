@@ -42,7 +42,7 @@ OVERHEAD_COLUMNS = (
     "timed\n%",
     "allowed\n%",
 )
-WIDTH = 100  # numbers are never cut short; a narrower terminal wraps lines itself
+WIDTH = 124  # numbers are never cut short; a narrower terminal wraps lines itself
 _WORDS = ("graph", "dtype", "schedule", "what", "engine")
 
 

@@ -127,7 +127,7 @@ def test_a_description_that_was_changed_is_noticed(tmp_path: Path) -> None:
     assert '"iteration": 20' in text
     rewrite(path, text.replace('"iteration": 20', '"iteration": 21'), digest)
     with pytest.raises(DataError, match="not what was written"):
-        read_checkpoint(str(path))
+        read_checkpoint(str(path), KEPT)
 
 
 HOSTILE = {
@@ -149,7 +149,7 @@ def test_a_description_made_up_is_refused(text: str, tmp_path: Path) -> None:
     run(problem(), build_network("ring", 4), 20, checkpoint=str(path))
     rewrite(path, text)
     with pytest.raises(DataError, match="description that cannot be read"):
-        read_checkpoint(str(path))
+        read_checkpoint(str(path), KEPT)
 
 
 def test_arrays_of_another_kind_are_refused(tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_arrays_of_another_kind_are_refused(tmp_path: Path) -> None:
         del file["theta"]
         file["theta"] = np.full(shape, b"x")
     with pytest.raises(DataError, match="'theta' holds no real numbers"):
-        read_checkpoint(str(path))
+        read_checkpoint(str(path), KEPT)
 
 
 def test_a_failed_write_is_remembered_until_one_succeeds(tmp_path: Path) -> None:

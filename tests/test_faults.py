@@ -20,6 +20,7 @@ import pytest
 from cli_tools import FDGLM, PATIENCE, Finished, command_line, environment, fdglm, snapshot, strict_json, write_problem
 
 from fdglm_fast.checkpoint import read_checkpoint
+from fdglm_fast.engine import KEPT
 
 USAGE, DATA = 2, 3
 ARGUMENTS = "--agents 2 --iterations 20"
@@ -95,7 +96,9 @@ def test_a_checkpoint_that_does_not_fit_does_not_end_the_run(folder: Path) -> No
     done = limited(resource.RLIMIT_FSIZE, 4000, *words, more, cwd=folder)
     assert done.code == USAGE and strict_json(done.out)["iterations"] == 400
     assert "the last checkpoint is missing: 'state.h5' cannot be written: File too large." in done.err
-    assert (folder / "state.h5").read_bytes() == before and read_checkpoint(str(folder / "state.h5")).iteration == 20
+    assert (folder / "state.h5").read_bytes() == before and read_checkpoint(
+        str(folder / "state.h5"), KEPT
+    ).iteration == 20
     assert sorted(path.name for path in folder.iterdir()) == ["p.h5", "r.h5", "state.h5"]
 
 
