@@ -39,6 +39,7 @@ from fdglm_fast.team import Team
 
 CHECK = 10  # iterations between looks at r
 ENOUGH, SOME, LONG = 0.2, 0.5, 0.36  # of r_0; of r_0 when r rises; of all iterations
+SHARE = 0.7  # of the way to the weight that balances distances, in the logarithm
 CHANGE = 3.0  # the most that a restart changes the weight by, as a factor
 Array = npt.NDArray[np.float64]
 
@@ -245,12 +246,13 @@ def _pull(k: Any) -> Any:
 
 
 def next_weight(w: float, primal: float, dual: float) -> float:
-    """The weight that makes both squared distances the same, sqrt(dual/primal), or a step of CHANGE towards it.
+    """Most of the way, in the logarithm, to the weight that makes both squared distances the same, sqrt(dual/primal).
 
     Displacements are a guess: in a period that was too short to get anywhere they only say which side moved faster,
-    and a weight that follows them blindly runs away.
+    and a weight that follows them blindly runs away. A step is a factor of CHANGE at most.
     """
     if not (primal > 0.0 and dual > 0.0 and math.isfinite(primal) and math.isfinite(dual)):
         return w
-    aim = math.exp(0.5 * (math.log(dual) - math.log(primal)))
-    return min(max(aim, w / CHANGE), w * CHANGE)
+    aim = 0.5 * (math.log(dual) - math.log(primal))
+    step = math.exp(SHARE * (aim - math.log(w)))
+    return w * min(max(step, 1.0 / CHANGE), CHANGE)

@@ -13,7 +13,7 @@ from fdglm_fast.cost.model import phase_model
 from fdglm_fast.cost.run import Effort, run_cost
 from fdglm_fast.errors import DataError, UsageError
 from fdglm_fast.gossip import gossip_matrix
-from fdglm_fast.halpern import CHANGE, CHECK, FastEngine, Period, next_weight
+from fdglm_fast.halpern import CHANGE, CHECK, SHARE, FastEngine, Period, next_weight
 from fdglm_fast.kernels.arrays import most_threads
 from fdglm_fast.local_steps import LocalSteps, local_steps
 from fdglm_fast.network import build_network
@@ -183,7 +183,8 @@ def test_a_zero_block_and_one_agent() -> None:
 
 
 def test_the_weight_moves_towards_balance_but_not_too_far() -> None:
-    assert next_weight(1.0, 4.0, 9.0) == pytest.approx(1.5)
+    assert next_weight(1.0, 4.0, 9.0) == pytest.approx(1.5**SHARE)
+    assert next_weight(1.5, 4.0, 9.0) == pytest.approx(1.5)
     assert next_weight(1.0, 1.0, 1e12) == CHANGE and next_weight(1.0, 1e12, 1.0) == 1.0 / CHANGE
     for nothing in ((0.0, 1.0), (1.0, 0.0), (math.inf, 1.0), (1.0, math.nan)):
         assert next_weight(2.0, *nothing) == 2.0
