@@ -220,5 +220,5 @@ def _publish(temporary: Path, target: Path, force: bool) -> None:
 
 def _cannot_write(path: str | os.PathLike[str], error: BaseException) -> FdglmError:
     code = getattr(error, "errno", None)
-    reason = os.strerror(code) if code else printable(error)
+    reason = os.strerror(code) if code else f"{printable(error)} (is the disk full?)"
     return UsageError(f"'{printable(path)}' cannot be written: {reason}.")

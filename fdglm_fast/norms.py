@@ -24,9 +24,9 @@ from fdglm_fast.kernels.arrays import Tiles, aligned_zeros, group_count, most_th
 from fdglm_fast.team import Team
 
 PASSES = 400
-SETTLED = 1e-12  # residual, relative to the Ritz value
+SETTLED = 1e-14  # residual, relative to the Ritz value
 FAILURE = 1e-12
-DIGITS = {"float64": 9, "float32": 5}
+DIGITS = {"float64": 11, "float32": 5}
 Array = npt.NDArray[np.float64]
 
 
@@ -44,10 +44,7 @@ class Gram:
         from fdglm_fast.kernels.evaluate import gram
 
         gram(q, self._partial, self.tiles, self.offsets, self._line, self._rows)
-        image = np.asarray(self._partial.sum(axis=0))
-        if not np.isfinite(image).all():
-            raise DataError(f"X has entries whose squares are too large for {self.tiles.X.dtype}: scale its columns.")
-        return image
+        return np.asarray(self._partial.sum(axis=0))
 
 
 def block_norms(tiles: Tiles, offsets: npt.NDArray[np.int64]) -> Array:
@@ -106,7 +103,10 @@ def _norms(
     top, residual, settled = np.zeros(blocks), np.zeros(blocks), np.zeros(blocks, bool)
     limit = min(longest, PASSES)
     for k in range(1, limit + 1):
-        lanczos.extend(apply(lanczos.q))
+        image = apply(lanczos.q)
+        if not np.isfinite(image).all():
+            raise DataError(f"X has entries whose squares are too large for {np.dtype(dtype)}: scale its columns.")
+        lanczos.extend(image)
         if k % 5 == 0 or k == limit or k <= 8:
             for j in np.flatnonzero(~settled):
                 top[j], residual[j] = lanczos.ritz(int(j))

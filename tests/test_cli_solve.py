@@ -154,7 +154,7 @@ def test_theorem_steps_follow_their_formula(run: dict[str, Any]) -> None:
     steps, n, m = run["steps"], 400, 6
     chi, D, delta, R, rho = (steps[name] for name in ("chi", "D", "delta", "R", "rho"))
     with h5py.File(SAMPLE, "r") as file:
-        assert chi == pytest.approx(np.linalg.norm(file["X"][...], 2), rel=1e-8)
+        assert chi == pytest.approx(np.linalg.norm(file["X"][...], 2), rel=1e-9)
     assert rho == pytest.approx(math.sqrt(2)) and steps["sources"]["R"] == "reference"
     sigma = math.sqrt(m) * n**1.5 * rho / ((chi + D) * R * math.sqrt(1 + 2 * chi**2 / delta**2))
     assert steps["sigma"] == pytest.approx(sigma)

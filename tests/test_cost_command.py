@@ -188,8 +188,8 @@ def test_closed_forms_need_no_compiler() -> None:
 UPDATES, PENALTIES, LOSSES = (f"kernels/{name}.py" for name in ("updates", "penalties", "losses"))
 CHANGES = {  # a file, what it says, and what it says in the copy
     "v": (UPDATES, "laplacian(degree, lam[b], u[b]))", "laplacian(degree, lam[b], u[b])) + 0.0 * u[b]"),
-    "theta": (UPDATES, "w[c] = extrapolate(new[c], theta[c])", "w[c] = extrapolate(new[c] * 1.0, theta[c])"),
-    "outside": (UPDATES, "    if j == 0:\n", "    state.lam[tile, j, 0] *= 1.0\n    if j == 0:\n"),
+    "theta": (UPDATES, "        theta[c] = new[c]\n", "        theta[c] = new[c] * 1.0\n"),
+    "outside": (UPDATES, "    if j == 0 and", "    state.lam[tile, j, 0] *= 1.0\n    if j == 0 and"),
     "prox": (PENALTIES, "excess = abs(x) - threshold", "excess = abs(x) - threshold + 0.0"),
     "dual step": (LOSSES, "return (a - s * y) / (1.0 + s)", "return (a - s * y) / (1.0 + s) + 0.0"),
     "one less": (UPDATES, "return old + step * slope", "return old + slope"),
@@ -224,6 +224,30 @@ def test_an_unchanged_copy_passes(tmp_path: Path) -> None:
     done = check_copy(tmp_path, None)
     assert done.returncode == 0, done.stderr
     assert "counted = model" in done.stdout
+
+
+def test_the_fast_method_is_counted_too() -> None:
+    """Weighted edges, a penalty, one agent: counted operations are those of the model, and messages are halved."""
+    for more in ((), ("--weights", "metropolis"), ("--penalty", "group-l2"), ("--agents", "1")):
+        arguments = [
+            *SMALL,
+            "--penalty",
+            "l1",
+            "--reg",
+            "0.1",
+            "--method",
+            "fast",
+            "--check",
+            "--json",
+            "--no-executed",
+        ]
+        done = CliRunner().invoke(command, [*arguments, *more])
+        assert done.exit_code == 0, done.output
+        report = json.loads(done.stdout)
+        assert report["check"]["passed"] and report["method"] == "fast"
+        assert report["paper"]["fast"]["per_agent"] > 0
+        paper = json.loads(CliRunner().invoke(command, [*SMALL, *more, "--json"]).stdout)
+        assert 2 * report["messages"]["total"]["bytes"] == paper["messages"]["total"]["bytes"]
 
 
 @pytest.mark.parametrize("name", CHANGES)

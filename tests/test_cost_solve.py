@@ -47,6 +47,11 @@ def test_figures_of_a_star(data: str, compress: str) -> None:
         "normalized_ops_per_iteration": normalized_cost(N, D, 4, 3),
         "messages_per_iteration": 12,
         "bytes_per_iteration": 12 * N * 8,
+        "exchanges_per_iteration": 2,
+        "exchanges": 12,
+        "bytes_total": 6 * 12 * N * 8,
+        "looks": 0,
+        "restarts": 0,
     }
     assert [record["iteration"] for record in found["trace"]] == [2, 4, 6]
     for record in found["trace"]:
@@ -71,4 +76,4 @@ def test_weights_and_single_precision() -> None:
     plain, weighted = run_cost(problem, unit), run_cost(problem, metropolis)
     assert plain.flops == sum(N * (4 + 2 * int(g) + 7) + 2 for g in unit.degrees)
     assert weighted.flops - plain.flops == 2 * N * int(unit.degrees.sum())
-    assert plain.bytes == 4 * len(unit.edges) * N * 4
+    assert plain.exchanges * plain.bytes == 4 * len(unit.edges) * N * 4

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import zlib
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -95,7 +96,8 @@ def test_a_checkpoint_that_does_not_fit_does_not_end_the_run(folder: Path) -> No
     more = "--iterations 400 --record every:400 --resume state.h5 --checkpoint-every 0s"
     done = limited(resource.RLIMIT_FSIZE, 4000, *words, more, cwd=folder)
     assert done.code == USAGE and strict_json(done.out)["iterations"] == 400
-    assert "the last checkpoint is missing: 'state.h5' cannot be written: File too large." in done.err
+    assert "the last checkpoint is missing: 'state.h5' cannot be written: " in done.err
+    assert "File too large." in done.err or "(is the disk full?)." in done.err  # HDF5 does not always say why
     assert (folder / "state.h5").read_bytes() == before and read_checkpoint(
         str(folder / "state.h5"), KEPT
     ).iteration == 20
@@ -154,8 +156,8 @@ def test_a_file_that_changes_between_the_looks(folder: Path, monkeypatch: pytest
 
     read = hdf5.Source._read_raw
 
-    def disturbed(source: hdf5.Source, start: int, stop: int, itemsize: int) -> np.ndarray:
-        block = read(source, start, stop, itemsize)
+    def disturbed(source: hdf5.Source, *arguments: Any) -> np.ndarray:
+        block = read(source, *arguments)
         with open(folder / "p.h5", "r+b") as file:
             file.seek(0, 2)
             file.write(b"more")

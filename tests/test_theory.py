@@ -143,7 +143,7 @@ def test_steps_keep_tau_sigma_K_below_one(graph: str, rule: str) -> None:
     L = float(np.linalg.norm(naive.laplacian(case.network.agents, case.edges), 2))
     blocks = max(np.linalg.norm(case.X[:, block], 2) for block in case.blocks)
     kappa = np.linalg.norm(case.X, 2) + L if rule == "theorem" else np.hypot(blocks, L)
-    assert steps.sigma * steps.tau == pytest.approx((12 / kappa) ** 2, rel=3e-8)
+    assert steps.sigma * steps.tau == pytest.approx((12 / kappa) ** 2, rel=1e-9)
     assert steps.sigma * steps.tau * norm_of_K(case) ** 2 <= 1.0 + 1e-12
 
 
@@ -185,7 +185,7 @@ def test_the_printed_factor_fails_on_a_run_of_the_package(m: int) -> None:
     theta[-1] = R
     result = run(case, Given(R=R), reference_at(case, theta, best))
     told = constants(100, m, result.steps)
-    assert (told.chi, told.D) == pytest.approx((1.0, float(m == 2)), rel=2e-8)
+    assert (told.chi, told.D) == pytest.approx((1.0, float(m == 2)), rel=1e-9)
     first = naive.first_iteration(told)
     assert first == 8
     for record in result.trace:

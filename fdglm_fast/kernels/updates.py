@@ -303,9 +303,11 @@ def extrapolate_theta(theta: Any, new: Any, w: Any) -> None:
 def follow_theta(theta: Any, new: Any, w: Any, out: Any, anchor: Any, pull: Any, reflect: Any) -> None:
     """w = 2 theta+ - theta, theta+ reported, and the next theta of the fast method."""
     for c in range(theta.size):
-        w[c] = extrapolate(new[c], theta[c])
+        ahead = extrapolate(new[c], theta[c])
+        w[c] = ahead
         out[c] = new[c]
-        theta[c] = follow(new[c], theta[c], anchor[c], pull, reflect)
+        there = ahead if reflect else new[c]
+        theta[c] = there + pull * (anchor[c] - there)
 
 
 @scalar
