@@ -47,7 +47,8 @@ def options_of(case: dict[str, Any], **more: Any) -> Any:
 
     if case.get("method") == "fast":
         return Options(method="fast", iterations=case.get("iterations", 45), tol=1e-13, record="every:9", **more)
-    given = Given(rule=case.get("rule", "theorem"), chi=case.get("chi"), R=case.get("R", 0.5))
+    # A chi that is given would be checked, by as many reductions as it saves.
+    given = Given(rule=case.get("rule", "theorem"), chi=case.get("chi"), R=case.get("R", 0.5), force="chi" in case)
     return Options(iterations=case.get("iterations", 7), record="every:3", steps=given, **more)
 
 
