@@ -80,6 +80,19 @@ def _verdict(row: Row) -> str:
     return "holds" if ratio is not None and ratio <= FEWER else "does not hold"
 
 
+def _sizes(runs: list[Row]) -> str:
+    """The sizes that were run, with the agents where they differ."""
+    found: dict[tuple[int, int, int], set[int]] = {}
+    for run in runs:
+        size = run["size"]
+        found.setdefault((size["samples"], size["features"], size["iterations"]), set()).add(run["agents"])
+    words = []
+    for (n, d, most), agents in found.items():
+        whom = f" ({', '.join(str(m) for m in sorted(agents))} agents)" if len(found) > 1 else ""
+        words.append(f"n = {n}, d = {d}, at most {most} iterations{whom}")
+    return "; ".join(words)
+
+
 def conclusions(rows: list[Row]) -> list[str]:
     """The claims of the issue over all cases, each in a sentence with its figures."""
     judged = [row for row in rows if row["verdict"] in ("holds", "does not hold")]
@@ -134,9 +147,8 @@ def as_markdown(rows: list[Row], runs: list[dict[str, Any]]) -> str:
         cells += [_cell(row[f"{cost}_0.0001_ratio"], ".3g") for cost in COSTS]
         cells += [_cell(row["ms_ratio"], ".3g"), row["verdict"]]
         lines.append(f"| {' | '.join(cells)} |")
-    size = runs[0]["size"] if runs else {}
     about = (
-        f"n = {size.get('samples')}, d = {size.get('features')}, at most {size.get('iterations')} iterations; medians "
+        f"{_sizes(runs)}; medians "
         "over the seeds, – where a seed does not get there. Shares are fast / paper, to 1e-4. The paper's method is "
         "given the better of its average and its last iterate."
     )
