@@ -84,7 +84,8 @@ class _Ear:
                 self.who[int(words[2])] = words[1]
                 continue
             found = _KILLED.search(line)
-            self.killed = (int(found[1]), found[2]) if found else self.killed
+            if found and self.killed is None:  # the first that mpiexec tells of
+                self.killed = (int(found[1]), found[2])
             if not _NOISE.match(line):
                 self._target.write(line)
                 self._target.flush()
