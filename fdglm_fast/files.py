@@ -7,6 +7,7 @@ that writes to the same name does. The lock that a writer holds on its temporary
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import io
 import os
@@ -219,6 +220,17 @@ def _publish(temporary: Path, target: Path, force: bool) -> None:
 
 
 def _cannot_write(path: str | os.PathLike[str], error: BaseException) -> FdglmError:
-    code = getattr(error, "errno", None)
-    reason = os.strerror(code) if code else f"{printable(error)} (is the disk full?)"
+    code = getattr(error, "errno", None) or _likely_cause(path)
+    reason = os.strerror(code) if code else printable(error)
     return UsageError(f"'{printable(path)}' cannot be written: {reason}.")
+
+
+def _likely_cause(path: str | os.PathLike[str]) -> int | None:
+    """The error number of a write that failed, where HDF5 does not say: a full disk, or a limit on sizes of files."""
+    import resource
+
+    with suppress(OSError):
+        if os.statvfs(os.path.dirname(os.path.realpath(path))).f_bavail == 0:
+            return errno.ENOSPC
+    limited = resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY
+    return errno.EFBIG if limited else None

@@ -26,7 +26,7 @@ from fdglm_fast.team import Team
 PASSES = 400
 SETTLED = 1e-14  # residual, relative to the Ritz value
 FAILURE = 1e-12
-DIGITS = {"float64": 11, "float32": 5}
+DIGITS = {"float64": 12, "float32": 5}
 Array = npt.NDArray[np.float64]
 
 

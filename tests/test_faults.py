@@ -96,8 +96,7 @@ def test_a_checkpoint_that_does_not_fit_does_not_end_the_run(folder: Path) -> No
     more = "--iterations 400 --record every:400 --resume state.h5 --checkpoint-every 0s"
     done = limited(resource.RLIMIT_FSIZE, 4000, *words, more, cwd=folder)
     assert done.code == USAGE and strict_json(done.out)["iterations"] == 400
-    assert "the last checkpoint is missing: 'state.h5' cannot be written: " in done.err
-    assert "File too large." in done.err or "(is the disk full?)." in done.err  # HDF5 does not always say why
+    assert "the last checkpoint is missing: 'state.h5' cannot be written: File too large." in done.err
     assert (folder / "state.h5").read_bytes() == before and read_checkpoint(
         str(folder / "state.h5"), KEPT
     ).iteration == 20

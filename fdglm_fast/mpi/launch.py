@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import re
+import select
 import shutil
 import signal
 import subprocess
@@ -51,7 +53,8 @@ def launch(ranks: int, arguments: list[str], say: Callable[[str], None]) -> int:
         errors="replace",
         start_new_session=True,
     )
-    ears = [_Ear(process.stdout, sys.stdout), _Ear(process.stderr, sys.stderr)]
+    watch = _Watch()
+    ears = [_Ear(process.stdout, sys.stdout, watch), _Ear(process.stderr, sys.stderr, watch)]
     with _signals_to(process):
         for ear in ears:
             ear.thread.join()
@@ -59,6 +62,7 @@ def launch(ranks: int, arguments: list[str], say: Callable[[str], None]) -> int:
     killed = ears[0].killed or ears[1].killed
     if killed:
         pid, host = killed
+        pid = watch.first or pid
         rank = ears[1].who.get(pid)
         named = f"rank {rank} (process {pid} on {host})" if rank is not None else f"process {pid} on {host}"
         say(f"error: {named} was killed; the job is over.")
@@ -66,13 +70,45 @@ def launch(ranks: int, arguments: list[str], say: Callable[[str], None]) -> int:
     return code if code >= 0 else 128 - code
 
 
+class _Watch:
+    """Which process ended first. When one is killed mpiexec kills the others at once, and may then name any of them."""
+
+    def __init__(self) -> None:
+        self.first: int | None = None
+        self._pids: dict[int, int] = {}
+        self._poll = select.poll() if hasattr(os, "pidfd_open") else None
+        self._wake, self._ring = os.pipe()
+        if self._poll:
+            self._poll.register(self._wake, select.POLLIN)
+            threading.Thread(target=self._look, daemon=True).start()
+
+    def add(self, pid: int) -> None:
+        if self._poll is None:
+            return
+        with contextlib.suppress(OSError):  # it is gone already
+            handle = os.pidfd_open(pid)
+            self._pids[handle] = pid
+            self._poll.register(handle, select.POLLIN)
+            os.write(self._ring, b"!")  # the thread begins to wait anew, for this one too
+
+    def _look(self) -> None:
+        assert self._poll is not None
+        while self.first is None:
+            ready = [handle for handle, _ in self._poll.poll()]
+            if self._wake in ready:
+                os.read(self._wake, 1)
+            ended = [self._pids[handle] for handle in ready if handle in self._pids]
+            self.first = ended[0] if ended else None
+
+
 class _Ear:
     """Passes on what the ranks say, line by line, and notes who they are and which of them mpiexec found dead."""
 
-    def __init__(self, source: IO[str] | None, target: TextIO) -> None:
+    def __init__(self, source: IO[str] | None, target: TextIO, watch: _Watch) -> None:
         assert source is not None
         self._source, self._target = source, target
         self.who: dict[int, str] = {}
+        self._watch = watch
         self.killed: tuple[int, str] | None = None
         self.thread = threading.Thread(target=self._listen, daemon=True)
         self.thread.start()
@@ -82,6 +118,7 @@ class _Ear:
             words = line.split()
             if words[:1] == [MARK] and len(words) == 4:
                 self.who[int(words[2])] = words[1]
+                self._watch.add(int(words[2]))
                 continue
             found = _KILLED.search(line)
             if found and self.killed is None:  # the first that mpiexec tells of
