@@ -96,7 +96,7 @@ class Evaluator:
         from fdglm_fast.kernels.penalties import prox_all
 
         m, out = self.model, np.empty_like(x)
-        prox_all(m.penalty, m.reg, m.a, m.b, m.groups, tau, x, out, m.norms)
+        prox_all(m.penalty, m.reg, m.a, m.b, m.groups, tau, np.zeros(0), x, out, m.norms)
         return out
 
     def _by_agent(self, c: Array) -> list[tuple[Array, npt.NDArray[np.int64]]]:

@@ -187,7 +187,7 @@ def test_closed_forms_need_no_compiler() -> None:
 
 UPDATES, PENALTIES, LOSSES = (f"kernels/{name}.py" for name in ("updates", "penalties", "losses"))
 CHANGES = {  # a file, what it says, and what it says in the copy
-    "v": (UPDATES, "laplacian(degree, lam[b], u[b]))", "laplacian(degree, lam[b], u[b])) + 0.0 * u[b]"),
+    "v": (UPDATES, "laplacian(near.degree[j], lam, around))", "laplacian(near.degree[j], lam, around)) + 0.0 * lam"),
     "theta": (UPDATES, "        theta[c] = new[c]\n", "        theta[c] = new[c] * 1.0\n"),
     "outside": (UPDATES, "    if j == 0 and", "    state.lam[tile, j, 0] *= 1.0\n    if j == 0 and"),
     "prox": (PENALTIES, "excess = abs(x) - threshold", "excess = abs(x) - threshold + 0.0"),

@@ -51,10 +51,13 @@ def groups_of(penalty: Penalty) -> NDArray[np.int64]:
     return GROUPS if penalty is GROUP else NO_GROUPS
 
 
+NO_SCALE = np.zeros(0)
+
+
 def prox_all(penalty: Penalty, x: NDArray[np.float64], tau: float) -> NDArray[np.float64]:
     groups, out = groups_of(penalty), np.full_like(x, np.nan)
     norms = group_scratch(groups)
-    kernels.prox_all(penalty.code, penalty.reg, penalty.a, penalty.b, groups, tau, x, out, norms)
+    kernels.prox_all(penalty.code, penalty.reg, penalty.a, penalty.b, groups, tau, NO_SCALE, x, out, norms)
     return out
 
 
@@ -199,7 +202,7 @@ def test_whole_vectors_agree_with_coordinates_and_work_in_place(penalty: Penalty
         assert value_all(penalty, p) == pytest.approx(sum(value(penalty, float(t)) for t in p), rel=1e-15)
     groups = groups_of(penalty)
     norms = np.full((3, 3), 1e9)  # scratch: what is in it must not matter
-    kernels.prox_all(penalty.code, penalty.reg, penalty.a, penalty.b, groups, 0.7, x, x, norms)
+    kernels.prox_all(penalty.code, penalty.reg, penalty.a, penalty.b, groups, 0.7, NO_SCALE, x, x, norms)
     np.testing.assert_array_equal(x, p)
 
 
@@ -307,7 +310,7 @@ def all_functions(code, reg, a, b, tau, x, out):  # type: ignore[no-untyped-def]
 
 @numba.njit
 def whole_vectors(code, reg, a, b, groups, tau, x, out, norms):  # type: ignore[no-untyped-def]
-    kernels.prox_all(code, reg, a, b, groups, tau, x, out, norms)
+    kernels.prox_all(code, reg, a, b, groups, tau, NO_SCALE, x, out, norms)
     return kernels.value_all(code, reg, a, b, groups, out, norms)
 
 

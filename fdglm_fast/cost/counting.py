@@ -10,6 +10,7 @@ constants  Numbers that stay the same from iteration to iteration (steps, weight
            and the penalty) are constants. What is computed from constants and literals alone is computed once, before
            the iteration, and is a constant: not counted. An operation of a constant with a variable is. The entries of
            X are no constants.
+rows       A number times an array is a multiplication for each number in it; so are sums of arrays, which NumPy adds.
 signs      Negation and absolute value change one bit: free. A comparison is one operation.
 
 An operation of two literals cannot be seen; the updates have none.
@@ -21,6 +22,10 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
+from typing import Any
+
+import numpy as np
 
 DOUBLING = "doubling"
 OTHER = "other"
@@ -47,6 +52,18 @@ class Ledger:
             yield
         finally:
             self.phase, self.agent = before
+
+
+def _over_rows(operation: Callable[[Number, Any], Number]) -> Callable[[Number, Any], Any]:
+    @wraps(operation)
+    def apply(self: Number, other: Any) -> Any:
+        if not isinstance(other, np.ndarray):
+            return operation(self, other)
+        out = np.empty(other.shape, object)
+        out[...] = [operation(self, each) for each in other]
+        return out
+
+    return apply
 
 
 class Number:
@@ -88,11 +105,13 @@ class Number:
     def __rsub__(self, other: float) -> Number:
         return self._result("-", other, other - self.value)
 
+    @_over_rows
     def __mul__(self, other: Number | float) -> Number:
         return self._result("*", other, self.value * plain(other))
 
-    def __rmul__(self, other: float) -> Number:
-        return self._result("*", other, other * self.value)
+    @_over_rows
+    def __rmul__(self, other: Number | float) -> Number:
+        return self._result("*", other, plain(other) * self.value)
 
     def __truediv__(self, other: Number | float) -> Number:
         return self._result("/", other, self.value / plain(other))

@@ -34,9 +34,8 @@ ROUTINES = (
     Routine(updates, "loss_step", "dual", first_agent=True),
     Routine(updates, "settle", "lambda", argument=1),
     Routine(updates, "report_dual", "average", first_agent=True),
-    Routine(updates, "dot_columns", "theta", argument=6),
+    Routine(updates, "g_update", "theta", argument=0),
     Routine(updates, "prox_all", "prox"),
-    Routine(updates, "prox_scaled", "prox"),
     Routine(updates, "add_theta", "average"),
     # u is formed where v+ is known, but the paper counts it, like w, with the lambda update that needs it.
     Routine(updates, "extrapolate", "lambda"),

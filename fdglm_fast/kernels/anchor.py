@@ -13,44 +13,33 @@ from numba import get_thread_id, prange
 
 from fdglm_fast.kernels._jit import inlined, kernel
 from fdglm_fast.kernels.arrays import Neighbours, State, Tiles
+from fdglm_fast.kernels.line import blank, dot, load, store
 from fdglm_fast.kernels.updates import laplacian, neighbour_sum, shared_sum
 
 
 @inlined
 def publish_p(j: int, tile: int, slot: int, state: State) -> None:
     """p_j goes where neighbours look for it, and is zero from now on."""
-    p, u = state.v[tile, j], state.u[slot, j]
-    for b in range(p.size):
-        u[b] = p[b]
-        p[b] = 0
+    store(state.u, slot, j, load(state.v, tile, j))
+    store(state.v, tile, j, blank(state.v))
 
 
 @inlined
-def anchor_u(
-    j: int, tile: int, slot: int, thread: int, group: int, first: bool, near: Neighbours, state: State
-) -> None:
+def anchor_u(j: int, tile: int, slot: int, group: int, first: bool, near: Neighbours, state: State) -> None:
     """u_0 - (L p)_j, and the tile's part of <p, L p>."""
-    neighbour_sum(j, state.line, thread, 0, state.u, slot, state.pool, slot, near)
-    line, p, anchor, degree = state.line[thread, 0], state.u[slot, j], state.u_anchor[tile, j], near.degree[j]
-    total = 0.0
-    for b in range(line.size):
-        image = laplacian(degree, p[b], line[b])
-        total += np.float64(p[b]) * np.float64(image)
-        anchor[b] -= image
-    moves = state.moves[group, j]
-    moves[0] = total if first else moves[0] + total
+    p, moves = load(state.u, slot, j), state.moves[group, j]
+    image = laplacian(near.degree[j], p, neighbour_sum(j, state.u, slot, state.pool, slot, near))
+    store(state.u_anchor, tile, j, load(state.u_anchor, tile, j) - image)
+    moves[0] = dot(p, image) + (0.0 if first else moves[0])
 
 
 @inlined
 def anchor_lambda(j: int, tile: int, group: int, first: bool, state: State) -> None:
     """lambda_0 = lambda, and the tile's part of the squared distance between them."""
-    lam, anchor, moves = state.lam[tile, j], state.lam_anchor[tile, j], state.moves[group, j]
-    total = 0.0
-    for b in range(lam.size):
-        move = np.float64(lam[b]) - np.float64(anchor[b])
-        total += move * move
-        anchor[b] = lam[b]
-    moves[2] = total if first else moves[2] + total
+    lam, moves = load(state.lam, tile, j), state.moves[group, j]
+    move = lam - load(state.lam_anchor, tile, j)
+    store(state.lam_anchor, tile, j, lam)
+    moves[2] = dot(move, move) + (0.0 if first else moves[2])
 
 
 @inlined
@@ -59,7 +48,7 @@ def anchor_tile(tile: int, slot: int, thread: int, group: int, first: bool, near
     for q in range(state.pool.shape[1]):
         shared_sum(q, state.u, slot, slot, thread, near, state)
     for j in range(state.u_anchor.shape[1]):
-        anchor_u(j, tile, slot, thread, group, first, near, state)
+        anchor_u(j, tile, slot, group, first, near, state)
     for j in range(state.lam_anchor.shape[1]):
         anchor_lambda(j, tile, group, first, state)
 

@@ -18,9 +18,10 @@ from numba import get_thread_id, prange
 
 from fdglm_fast.kernels._jit import kernel, scalar
 from fdglm_fast.kernels.arrays import Model, Tiles
+from fdglm_fast.kernels.line import load
 from fdglm_fast.kernels.losses import conjugate, dual_step, slope, value
 from fdglm_fast.kernels.penalties import value_all
-from fdglm_fast.kernels.rows import add_matvec, dot_columns
+from fdglm_fast.kernels.rows import dot_columns, product
 
 
 @scalar
@@ -33,9 +34,7 @@ def cut_tile(tile: int, counts: Any, X: Any, offsets: Any, theta: Any, grid: Any
     if grid[0] != grid[0]:
         return
     for j in range(offsets.size - 1):
-        for b in range(part.size):
-            part[b] = 0.0
-        add_matvec(line, thread, X, tile, theta, offsets[j], offsets[j + 1])
+        product(part, X, tile, theta, offsets[j], offsets[j + 1])
         for b in range(part.size):
             scaled = part[b] * grid[0]
             whole = np.int64(scaled)
@@ -119,9 +118,9 @@ def block_dots(
     source, target = lam[tile], rows[thread, 0]
     for b in range(target.size):
         target[b] = source[b]
-    here = X[tile : tile + 1]
+    line = load(rows, thread, 0)
     for j in range(offsets.size - 1):
-        dot_columns(partial, group, first, here, rows[thread : thread + 1], 0, 0, offsets[j], offsets[j + 1])
+        dot_columns(partial, group, first, X, tile, line, offsets[j], offsets[j + 1])
 
 
 @kernel
@@ -178,24 +177,12 @@ def gram(q: Any, partial: Any, tiles: Tiles, offsets: Any, line: Any, rows: Any)
         part = line[thread, 0]
         target = rows[thread, 0]
         for tile in range(start, min(start + tiles.group, all_tiles)):
-            here = tiles.X[tile : tile + 1]
             for j in range(offsets.size - 1):
-                for b in range(part.size):
-                    part[b] = 0.0
-                add_matvec(line, thread, tiles.X, tile, q, offsets[j], offsets[j + 1])
+                first, last = offsets[j], offsets[j + 1]
+                product(part, tiles.X, tile, q, first, last)
                 for b in range(part.size):
                     target[b] = part[b]
-                dot_columns(
-                    partial,
-                    group,
-                    tile == start,
-                    here,
-                    rows[thread : thread + 1],
-                    0,
-                    0,
-                    offsets[j],
-                    offsets[j + 1],
-                )
+                dot_columns(partial, group, tile == start, tiles.X, tile, load(rows, thread, 0), first, last)
 
 
 @scalar

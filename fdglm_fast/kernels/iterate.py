@@ -16,11 +16,24 @@ from typing import Any
 import numpy as np
 from numba import get_thread_id, prange
 
-from fdglm_fast.kernels._jit import kernel, scalar
+from fdglm_fast.kernels._jit import inlined, kernel, scalar
 from fdglm_fast.kernels.arrays import Model, Neighbours, State, Steps, Tiles
 from fdglm_fast.kernels.updates import image_update, lambda_update, shared_sum, theta_update, v_update
 
 COLUMNS = 512  # columns of g that one thread sums up at a time
+
+
+@inlined
+def v_tile(i: int, tile: int, slot: int, thread: int, near: Neighbours, steps: Steps, state: State) -> None:
+    """v+ and u of the agents that are here on one tile, where lambda of their neighbours is known."""
+    if steps.pull.size == 0 or steps.check:
+        for q in range(state.pool.shape[1]):
+            shared_sum(q, state.lam, tile, slot, thread, near, state)
+    if steps.check:
+        for j in range(state.v.shape[1]):
+            image_update(j, tile, slot, near, state)
+    for j in range(state.v.shape[1]):
+        v_update(i, j, tile, slot, thread, near, steps, state)
 
 
 @scalar
@@ -38,14 +51,7 @@ def tile_update(
     """The i-th iteration of a call, of all agents on one tile; `slot` is the scratch of the thread that does it."""
     agents = state.lam.shape[1]
     if agents > 1:
-        if steps.pull.size == 0 or steps.check:
-            for q in range(state.pool.shape[1]):
-                shared_sum(q, state.lam, tile, slot, slot, near, state)
-        if steps.check:
-            for j in range(agents):
-                image_update(j, tile, slot, near, state)
-        for j in range(agents):
-            v_update(i, j, tile, slot, slot, near, steps, state)
+        v_tile(i, tile, slot, slot, near, steps, state)
         for q in range(state.pool.shape[1]):
             shared_sum(q, state.u, slot, slot, slot, near, state)
     for j in range(agents):

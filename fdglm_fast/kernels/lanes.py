@@ -1,9 +1,8 @@
-"""Explicit vectors: the few lines of LLVM from which the row routines are built.
+"""Explicit vectors: the few lines of LLVM from which lines and row routines are built.
 
 A row of a tile is `VECTORS` vectors of 64 bytes. Writing the vectors out, instead of hoping for the loop vectoriser,
-does two things. The order of every sum is fixed, so that all kernels give the same bits. And the accumulators stay in
-registers, which makes the routines of `rows.py` two to four times as fast as the loops that LLVM makes of the same
-formulas.
+does two things. The order of every sum is fixed, so that all kernels give the same bits. And numbers stay in registers
+from one formula to the next, which is several times as fast as the loops that LLVM makes of the same formulas.
 """
 
 from __future__ import annotations
@@ -12,39 +11,28 @@ from collections.abc import Sequence
 from typing import Any
 
 from llvmlite import ir
-from numba import types
+from numba import extending, types
 from numba.core import cgutils
 
+intrinsic: Any = extending.intrinsic  # a type checker misses that Numba itself gives the first argument
 VECTORS = 4
 VECTOR_BYTES = 64
 _INDEX = ir.IntType(64)
 _LANE = ir.IntType(32)
+_BYTES = ir.IntType(8).as_pointer()
 _ALIGN = 16
+_INTO_SECOND_LEVEL = 2  # of llvm.prefetch: the first-level cache is too small for what comes after the next few lines
 
 
-class Row:
-    """Loads and stores of rows of `VECTORS` vectors of one array, at element offsets from its start."""
+class Lanes:
+    """Vectors of one type of number."""
 
-    def __init__(self, context: Any, builder: Any, array_type: Any, value: Any) -> None:
+    def __init__(self, builder: Any, dtype: Any) -> None:
         self.builder = builder
-        self.data = context.make_array(array_type)(context, builder, value).data
-        double = array_type.dtype == types.float64
-        self.element = ir.DoubleType() if double else ir.FloatType()
+        double = dtype == types.float64
         self.lanes = 8 if double else 16
         self.length = VECTORS * self.lanes
-        self.vector = ir.VectorType(self.element, self.lanes)
-
-    def _address(self, offset: Any, k: int) -> Any:
-        start = self.builder.gep(self.data, [self.builder.add(offset, index(k * self.lanes))])
-        return self.builder.bitcast(start, self.vector.as_pointer())
-
-    def load(self, offset: Any) -> list[Any]:
-        """The vectors of the row that starts at `offset`."""
-        return [self.builder.load(self._address(offset, k), align=_ALIGN) for k in range(VECTORS)]
-
-    def store(self, offset: Any, vectors: Sequence[Any]) -> None:
-        for k, vector in enumerate(vectors):
-            self.builder.store(vector, self._address(offset, k), align=_ALIGN)
+        self.vector = ir.VectorType(ir.DoubleType() if double else ir.FloatType(), self.lanes)
 
     def zeros(self) -> list[Any]:
         return [ir.Constant(self.vector, [0.0] * self.lanes)] * VECTORS
@@ -60,6 +48,35 @@ class Row:
         name = f"llvm.fma.v{self.lanes}f{512 // self.lanes}"
         signature = ir.FunctionType(self.vector, [self.vector] * 3)
         return self.builder.call(cgutils.get_or_insert_function(self.builder.module, signature, name), [a, b, c])
+
+
+class Row(Lanes):
+    """Loads and stores of rows of `VECTORS` vectors of one array, at element offsets from its start."""
+
+    def __init__(self, context: Any, builder: Any, array_type: Any, value: Any) -> None:
+        super().__init__(builder, array_type.dtype)
+        self.data = context.make_array(array_type)(context, builder, value).data
+
+    def _address(self, offset: Any, k: int) -> Any:
+        start = self.builder.gep(self.data, [self.builder.add(offset, index(k * self.lanes))])
+        return self.builder.bitcast(start, self.vector.as_pointer())
+
+    def load(self, offset: Any) -> list[Any]:
+        """The vectors of the row that starts at `offset`."""
+        return [self.builder.load(self._address(offset, k), align=_ALIGN) for k in range(VECTORS)]
+
+    def store(self, offset: Any, vectors: Sequence[Any]) -> None:
+        for k, vector in enumerate(vectors):
+            self.builder.store(vector, self._address(offset, k), align=_ALIGN)
+
+    def fetch(self, offset: Any) -> None:
+        """Ask the memory for the row at `offset` and do not wait for it. An address beyond the array is harmless."""
+        word = ir.IntType(32)
+        signature = ir.FunctionType(ir.VoidType(), [_BYTES, word, word, word])
+        call = cgutils.get_or_insert_function(self.builder.module, signature, "llvm.prefetch.p0")
+        how = [ir.Constant(word, number) for number in (0, _INTO_SECOND_LEVEL, 1)]  # to be read; where to; data
+        for k in range(VECTORS):
+            self.builder.call(call, [self.builder.bitcast(self._address(offset, k), _BYTES), *how])
 
 
 class Loop:

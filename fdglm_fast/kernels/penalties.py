@@ -103,52 +103,30 @@ def prox_all(
     b: float,
     groups: NDArray[np.int64],
     tau: float,
+    scale: NDArray[np.float64],
     x: NDArray[np.float64],
     out: NDArray[np.float64],
     norms: NDArray[np.float64],
 ) -> None:
-    """out = prox_{tau r}(x); x and out may be the same array.
+    """out = prox_{tau S r}(x) with S = diag(scale), or S = 1 where `scale` is empty; x and out may be the same array.
 
-    group-l2 scales x_g by max(0, 1 - tau reg sqrt(|g|)/|x_g|_2). `groups` holds the group 0..G-1 of each
-    column and is read for group-l2 only; `norms`, shape (3, G), is scratch (see `penalties.group_scratch`).
+    group-l2 multiplies x_g by max(0, 1 - tau s_g reg sqrt(|g|)/|x_g|_2); the columns of a group have the same scale.
+    `groups` holds the group 0..G-1 of each column and is read for group-l2 only; `norms`, shape (3, G), is scratch (see
+    `penalties.group_scratch`).
     """
     if code != GROUP_L2:
         for i in range(x.shape[0]):
-            out[i] = prox(code, reg, a, b, x[i], tau)
+            out[i] = prox(code, reg, a, b, x[i], tau * scale[i] if scale.size > 0 else tau)
         return
     _group_norms(groups, x, norms)
-    for g in range(norms.shape[1]):
-        limit = tau * reg * norms[1, g]
-        norms[0, g] = 0.0 if norms[0, g] <= limit else 1.0 - limit / norms[0, g]
-    for i in range(x.shape[0]):
-        out[i] = norms[0, groups[i]] * x[i]
-
-
-@scalar
-def prox_scaled(
-    code: int,
-    reg: float,
-    a: float,
-    b: float,
-    groups: NDArray[np.int64],
-    tau: float,
-    scale: NDArray[np.float64],
-    x: NDArray[np.float64],
-    norms: NDArray[np.float64],
-) -> None:
-    """x = prox_{tau r}(x) with tau times `scale` for each column; the columns of a group have the same scale."""
-    if code != GROUP_L2:
-        for i in range(x.shape[0]):
-            x[i] = prox(code, reg, a, b, x[i], tau * scale[i])
-        return
-    _group_norms(groups, x, norms)
-    for i in range(x.shape[0]):
+    norms[2, :] = 1.0
+    for i in range(scale.size):
         norms[2, groups[i]] = scale[i]
     for g in range(norms.shape[1]):
         limit = tau * norms[2, g] * reg * norms[1, g]
         norms[0, g] = 0.0 if norms[0, g] <= limit else 1.0 - limit / norms[0, g]
     for i in range(x.shape[0]):
-        x[i] = norms[0, groups[i]] * x[i]
+        out[i] = norms[0, groups[i]] * x[i]
 
 
 @scalar

@@ -20,8 +20,8 @@ from numba import get_thread_id, prange
 from fdglm_fast.kernels._jit import kernel, scalar
 from fdglm_fast.kernels.anchor import anchor_tile, publish_p
 from fdglm_fast.kernels.arrays import Model, Neighbours, State, Steps, Tiles
-from fdglm_fast.kernels.iterate import COLUMNS, sum_groups
-from fdglm_fast.kernels.updates import image_update, lambda_update, shared_sum, theta_update, v_update
+from fdglm_fast.kernels.iterate import COLUMNS, sum_groups, v_tile
+from fdglm_fast.kernels.updates import lambda_update, shared_sum, theta_update
 
 
 class Rows(NamedTuple):
@@ -92,21 +92,13 @@ def v_chunk(
     state: State,
 ) -> None:
     """v+ and u of the own agents on a chunk, i-th iteration of a call; `arrived` says that `lam_in` is news."""
-    agents = state.v.shape[1]
     for index in prange(chunk.stop - chunk.first):
         tile = chunk.first + np.int64(index)
         slot = chunk.slot + np.int64(index)
         thread = get_thread_id()
         if arrived:
             unpack_rows(lam_in, state.lam, tile, tile, coming, chunk)
-        if steps.pull.size == 0 or steps.check:
-            for q in range(state.pool.shape[1]):
-                shared_sum(q, state.lam, tile, slot, thread, near, state)
-        if steps.check:
-            for j in range(agents):
-                image_update(j, tile, slot, near, state)
-        for j in range(agents):
-            v_update(i, j, tile, slot, thread, near, steps, state)
+        v_tile(i, tile, slot, thread, near, steps, state)
         pack_rows(u_out, state.u, slot, tile, leaving, chunk)
 
 

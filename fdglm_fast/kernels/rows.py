@@ -1,8 +1,12 @@
-"""Row routines: the inner loops of every kernel, on one row of a tile.
+"""Row routines: the sums over many rows of a tile, from which the updates are made.
 
 Arrays of vectors are tiled, shape (tiles, rows, B): row r of tile k holds B consecutive samples of agent (or column) r.
 Each routine is a plain Python function, which is its definition and runs when the JIT is off, and an `@overload` that
-replaces it in compiled code by explicit vectors (see `lanes.py`).
+replaces it in compiled code by explicit vectors (see `line.py` and `lanes.py`).
+
+X is walked through column by column, twice: by `add_matvec` and, once the new lambda is known, by `dot_columns`. Both
+ask the memory for the column that is as far ahead as the block is long, so that the next block is on its way while this
+one is worked on. (That both ask for the same is measured: asked once, at either place, it comes later.)
 """
 
 from __future__ import annotations
@@ -11,57 +15,60 @@ from typing import Any
 
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, overload
+from numba.extending import overload
 
 from fdglm_fast.kernels._jit import INLINED
-from fdglm_fast.kernels.lanes import Loop, Row, index, number_at, shuffle, tree_sum
+from fdglm_fast.kernels.lanes import VECTORS, Loop, Row, index, intrinsic, number_at, shuffle, tree_sum
+from fdglm_fast.kernels.line import LineType, _store, blank, fold, line_of, vectors_of
+
+STREAMS = 2  # parts of a block that `add_matvec` reads side by side, each with accumulators of its own
+AHEAD = 64  # columns, of 256 bytes, that the memory is asked for ahead, at least
 
 
-def add_rows(out: Any, slot: int, row: int, Z: Any, tile: int, which: Any, start: int, stop: int) -> None:
-    """out[slot, row] += sum of Z[tile, which[p]] over start <= p < stop."""
+def add_rows(total: Any, Z: Any, tile: int, which: Any, start: int, stop: int) -> Any:
+    """total + sum of Z[tile, which[p]] over start <= p < stop."""
     for p in range(start, stop):
-        for b in range(out.shape[2]):
-            out[slot, row, b] = out[slot, row, b] + Z[tile, which[p], b]
+        total = total + Z[tile, which[p]]
+    return total
 
 
-def add_weighted_rows(
-    out: Any, slot: int, row: int, Z: Any, tile: int, which: Any, weight: Any, start: int, stop: int
-) -> None:
-    """out[slot, row] += sum of weight[p] * Z[tile, which[p]] over start <= p < stop."""
+def add_weighted_rows(total: Any, Z: Any, tile: int, which: Any, weight: Any, start: int, stop: int) -> Any:
+    """total + sum of weight[p] * Z[tile, which[p]] over start <= p < stop."""
     for p in range(start, stop):
-        for b in range(out.shape[2]):
-            out[slot, row, b] = out[slot, row, b] + weight[p] * Z[tile, which[p], b]
+        total = total + weight[p] * Z[tile, which[p]]
+    return total
 
 
-def add_matvec(out: Any, slot: int, X: Any, tile: int, w: Any, start: int, stop: int) -> None:
-    """out[slot, 0] += sum of X[tile, c] * w[c] over the columns start <= c < stop."""
+def add_matvec(total: Any, X: Any, tile: int, w: Any, start: int, stop: int) -> Any:
+    """total + sum of X[tile, c] * w[c] over the columns start <= c < stop."""
     for c in range(start, stop):
-        for b in range(out.shape[2]):
-            out[slot, 0, b] = out[slot, 0, b] + X[tile, c, b] * w[c]
+        total = total + X[tile, c] * w[c]
+    return total
 
 
-def dot_columns(g: Any, group: int, first: bool, X: Any, lam: Any, tile: int, row: int, start: int, stop: int) -> None:
-    """g[group, c] += X[tile, c]' lam[tile, row] for the columns start <= c < stop; `first` sets instead of adding."""
+def product(out: Any, X: Any, tile: int, w: Any, start: int, stop: int) -> None:
+    """out = sum of X[tile, c] * w[c] over the columns start <= c < stop, in the type of out."""
+    out[:] = 0
     for c in range(start, stop):
-        total = X[tile, c, 0] * lam[tile, row, 0]
+        out += X[tile, c] * w[c]
+
+
+def dot_columns(g: Any, group: int, first: bool, X: Any, tile: int, line: Any, start: int, stop: int) -> None:
+    """g[group, c] += X[tile, c]' line for the columns start <= c < stop; `first` sets instead of adding."""
+    for c in range(start, stop):
+        total = X[tile, c, 0] * line[0]
         for b in range(1, X.shape[2]):
-            total = total + X[tile, c, b] * lam[tile, row, b]
+            total = total + X[tile, c, b] * line[b]
         g[group, c] = total if first else g[group, c] + total
-
-
-STREAMS = 4  # parts of a block of columns that are read side by side
 
 
 def _gather(weighted: bool) -> Any:
     @intrinsic
-    def gather(
-        typing: Any, out: Any, at: Any, Z: Any, base: Any, which: Any, weight: Any, start: Any, stop: Any
-    ) -> Any:
+    def gather(typing: Any, line: Any, Z: Any, base: Any, which: Any, weight: Any, start: Any, stop: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            out_t, _, z_t, _, which_t, weight_t, _, _ = signature.args
-            out_v, at_v, z_v, base_v, which_v, weight_v, position, stop_v = arguments
-            target, source = Row(context, builder, out_t, out_v), Row(context, builder, z_t, z_v)
-            total = target.load(at_v)
+            _, z_t, _, which_t, weight_t, _, _ = signature.args
+            line_v, z_v, base_v, which_v, weight_v, position, stop_v = arguments
+            source, total = Row(context, builder, z_t, z_v), vectors_of(builder, line_v)
             for step in (4, 1):
                 loop = Loop(builder, position, stop_v, step, total)
                 turns = [builder.add(loop.i, index(u)) for u in range(step)]
@@ -75,11 +82,10 @@ def _gather(weighted: bool) -> Any:
                 else:
                     total = [builder.fadd(t, tree_sum(builder, x)) for t, *x in zip(loop.carried, *terms, strict=True)]
                 position, total = loop.close(total)
-            target.store(at_v, total)
-            return context.get_dummy_value()
+            return line_of(builder, total)
 
         whole = types.int64
-        return types.void(out, whole, Z, whole, which, weight, whole, whole), generate
+        return line(line, Z, whole, which, weight, whole, whole), generate
 
     return gather
 
@@ -88,52 +94,43 @@ _gather_unit: Any = _gather(weighted=False)
 _gather_weighted: Any = _gather(weighted=True)
 
 
-def _matvec_lanes(typing: Any, out: Any, at: Any, X: Any, base: Any, w: Any, start: Any, stop: Any) -> Any:
+def _ahead(builder: Any, start: Any, stop: Any) -> Any:
+    """How many columns ahead the memory is asked: a block, but for small blocks more than that."""
+    block, least = builder.sub(stop, start), index(AHEAD)
+    return builder.select(builder.icmp_signed("<", block, least), least, block)
+
+
+@intrinsic
+def _matvec(typing: Any, line: Any, X: Any, base: Any, w: Any, start: Any, stop: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        out_t, _, x_t, _, w_t, _, _ = signature.args
-        out_v, at_v, x_v, base_v, w_v, position, stop_v = arguments
-        target, source = Row(context, builder, out_t, out_v), Row(context, builder, x_t, x_v)
-        # The columns are read as several streams, side by side: memory answers them faster than one. Each has
-        # accumulators of its own, which hides the latency of the multiply-add.
-        sets = [target.load(at_v), *(target.zeros() for _ in range(STREAMS - 1))]
-        part = builder.sdiv(builder.sub(stop_v, position), index(STREAMS))
+        _, x_t, _, w_t, _, _ = signature.args
+        line_v, x_v, base_v, w_v, position, stop_v = arguments
+        source = Row(context, builder, x_t, x_v)
+        sets = [vectors_of(builder, line_v), *(source.zeros() for _ in range(STREAMS - 1))]
+        ahead = _ahead(builder, position, stop_v)
+
+        def at(c: Any) -> Any:
+            return builder.add(base_v, builder.mul(c, index(source.length)))
 
         def add_column(c: Any, total: list[Any]) -> list[Any]:
             factor = source.splat(number_at(context, builder, w_t, w_v, c))
-            column = source.load(builder.add(base_v, builder.mul(c, index(source.length))))
-            return [source.fma(x, factor, t) for x, t in zip(column, total, strict=True)]
+            source.fetch(at(builder.add(c, ahead)))
+            return [source.fma(x, factor, t) for x, t in zip(source.load(at(c)), total, strict=True)]
 
+        part = builder.sdiv(builder.sub(stop_v, position), index(STREAMS))
         loop = Loop(builder, position, builder.add(position, part), 1, [x for one in sets for x in one])
-        each = len(loop.carried) // STREAMS
         for u in range(STREAMS):
             c = builder.add(loop.i, builder.mul(part, index(u)))
-            sets[u] = add_column(c, loop.carried[u * each : (u + 1) * each])
+            sets[u] = add_column(c, loop.carried[u * VECTORS : (u + 1) * VECTORS])
         _, carried = loop.close([x for one in sets for x in one])
-        sets = [carried[u * each : (u + 1) * each] for u in range(STREAMS)]
+        sets = [carried[u * VECTORS : (u + 1) * VECTORS] for u in range(STREAMS)]
         # What is left over when the columns do not divide.
         loop = Loop(builder, builder.add(position, builder.mul(part, index(STREAMS))), stop_v, 1, sets[0])
         _, sets[0] = loop.close(add_column(loop.i, loop.carried))
-        target.store(at_v, [tree_sum(builder, terms) for terms in zip(*sets, strict=True)])
-        return context.get_dummy_value()
+        return line_of(builder, [tree_sum(builder, terms) for terms in zip(*sets, strict=True)])
 
     whole = types.int64
-    return types.void(out, whole, X, whole, w, whole, whole), generate
-
-
-_matvec: Any = intrinsic(_matvec_lanes)
-_EIGHT = ir.VectorType(ir.DoubleType(), 8)
-
-
-def _fold(builder: Any, source: Row, lam: list[Any], offset: Any) -> Any:
-    """Eight partial sums, in double precision, of the product of one column with lam."""
-    column = source.load(offset)
-    total = builder.fmul(column[0], lam[0])
-    for x, y in zip(column[1:], lam[1:], strict=True):
-        total = source.fma(x, y, total)
-    if source.lanes == 8:
-        return total
-    halves = [shuffle(builder, total, total, range(h, h + 8)) for h in (0, 8)]
-    return builder.fadd(*[builder.fpext(half, _EIGHT) for half in halves])
+    return line(line, X, whole, w, whole, whole), generate
 
 
 def _merge(builder: Any, a: Any, b: Any, distance: int) -> Any:
@@ -143,18 +140,23 @@ def _merge(builder: Any, a: Any, b: Any, distance: int) -> Any:
     return builder.fadd(shuffle(builder, a, b, low), shuffle(builder, a, b, high))
 
 
-def _dots_lanes(
-    typing: Any, g: Any, at: Any, first: Any, X: Any, base: Any, lam: Any, row: Any, start: Any, stop: Any
-) -> Any:
+@intrinsic
+def _dots(typing: Any, g: Any, at: Any, first: Any, X: Any, base: Any, line: Any, start: Any, stop: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        g_t, _, _, x_t, _, lam_t, _, _, _ = signature.args
-        g_v, at_v, first_v, x_v, base_v, lam_v, row_v, position, stop_v = arguments
+        g_t, _, _, x_t, _, _, _, _ = signature.args
+        g_v, at_v, first_v, x_v, base_v, line_v, position, stop_v = arguments
         source = Row(context, builder, x_t, x_v)
-        multiplier = Row(context, builder, lam_t, lam_v).load(row_v)
+        multiplier = vectors_of(builder, line_v)
         g_data = context.make_array(g_t)(context, builder, g_v).data
+        ahead = _ahead(builder, position, stop_v)
+
+        def at(c: Any) -> Any:
+            return builder.add(base_v, builder.mul(c, index(source.length)))
 
         def column(c: Any) -> Any:
-            return _fold(builder, source, multiplier, builder.add(base_v, builder.mul(c, index(source.length))))
+            source.fetch(at(builder.add(c, ahead)))
+            numbers = source.load(at(c))
+            return fold(builder, source, numbers, multiplier)
 
         def put(c: Any, total: Any) -> None:
             place = builder.gep(g_data, [builder.add(at_v, c)])
@@ -178,56 +180,53 @@ def _dots_lanes(
         return context.get_dummy_value()
 
     whole = types.int64
-    return types.void(g, whole, types.boolean, X, whole, lam, whole, whole, whole), generate
-
-
-_dots: Any = intrinsic(_dots_lanes)
+    return types.void(g, whole, types.boolean, X, whole, line, whole, whole), generate
 
 
 @overload(add_rows, jit_options=INLINED)
-def _add_rows(out, slot, row, Z, tile, which, start, stop):  # type: ignore[no-untyped-def]
-    def compiled(out, slot, row, Z, tile, which, start, stop):  # type: ignore[no-untyped-def]
-        B = Z.shape[2]
-        at = (slot * out.shape[1] + row) * B
-        _gather_unit(out, at, Z, tile * Z.shape[1] * B, which, which, start, stop)
+def _add_rows(total, Z, tile, which, start, stop):  # type: ignore[no-untyped-def]
+    def compiled(total, Z, tile, which, start, stop):  # type: ignore[no-untyped-def]
+        return _gather_unit(total, Z, tile * Z.shape[1] * Z.shape[2], which, which, start, stop)
 
     return compiled
 
 
 @overload(add_weighted_rows, jit_options=INLINED)
-def _add_weighted_rows(out, slot, row, Z, tile, which, weight, start, stop):  # type: ignore[no-untyped-def]
-    def compiled(out, slot, row, Z, tile, which, weight, start, stop):  # type: ignore[no-untyped-def]
-        B = Z.shape[2]
-        at = (slot * out.shape[1] + row) * B
-        _gather_weighted(out, at, Z, tile * Z.shape[1] * B, which, weight, start, stop)
+def _add_weighted_rows(total, Z, tile, which, weight, start, stop):  # type: ignore[no-untyped-def]
+    def compiled(total, Z, tile, which, weight, start, stop):  # type: ignore[no-untyped-def]
+        return _gather_weighted(total, Z, tile * Z.shape[1] * Z.shape[2], which, weight, start, stop)
 
     return compiled
 
 
 @overload(add_matvec, jit_options=INLINED)
-def _add_matvec(out, slot, X, tile, w, start, stop):  # type: ignore[no-untyped-def]
-    def widened(out, slot, X, tile, w, start, stop):  # type: ignore[no-untyped-def]
-        line = out[slot, 0]
+def _add_matvec(total, X, tile, w, start, stop):  # type: ignore[no-untyped-def]
+    def compiled(total, X, tile, w, start, stop):  # type: ignore[no-untyped-def]
+        return _matvec(total, X, tile * X.shape[1] * X.shape[2], w, start, stop)
+
+    return compiled if LineType(w.dtype) == total else None
+
+
+@overload(product, jit_options=INLINED)
+def _product(out, X, tile, w, start, stop):  # type: ignore[no-untyped-def]
+    def widened(out, X, tile, w, start, stop):  # type: ignore[no-untyped-def]
+        for b in range(out.size):
+            out[b] = 0
         for c in range(start, stop):
             column, factor = X[tile, c], w[c]
-            for b in range(line.size):
-                line[b] += column[b] * factor
+            for b in range(out.size):
+                out[b] += column[b] * factor
 
-    if not out.dtype == X.dtype == w.dtype:
-        return widened
+    def compiled(out, X, tile, w, start, stop):  # type: ignore[no-untyped-def]
+        _store(out, add_matvec(blank(X), X, tile, w, start, stop))
 
-    def compiled(out, slot, X, tile, w, start, stop):  # type: ignore[no-untyped-def]
-        B = X.shape[2]
-        _matvec(out, slot * out.shape[1] * B, X, tile * X.shape[1] * B, w, start, stop)
-
-    return compiled
+    return compiled if out.dtype == X.dtype == w.dtype else widened
 
 
 @overload(dot_columns, jit_options=INLINED)
-def _dot_columns(g, group, first, X, lam, tile, row, start, stop):  # type: ignore[no-untyped-def]
-    def compiled(g, group, first, X, lam, tile, row, start, stop):  # type: ignore[no-untyped-def]
-        B = X.shape[2]
-        at = (tile * lam.shape[1] + row) * B
-        _dots(g, group * g.shape[1], first, X, tile * X.shape[1] * B, lam, at, start, stop)
+def _dot_columns(g, group, first, X, tile, line, start, stop):  # type: ignore[no-untyped-def]
+    def compiled(g, group, first, X, tile, line, start, stop):  # type: ignore[no-untyped-def]
+        at = group * g.shape[1]
+        _dots(g, at, first, X, tile * X.shape[1] * X.shape[2], line, start, stop)
 
     return compiled

@@ -21,12 +21,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from fdglm_fast.kernels._jit import inlined, scalar
 from fdglm_fast.kernels.arrays import Model, Neighbours, State, Steps, Tiles
+from fdglm_fast.kernels.line import blank, dot, fetch, load, store
 from fdglm_fast.kernels.losses import dual_step
-from fdglm_fast.kernels.penalties import prox_all, prox_operations, prox_scaled
+from fdglm_fast.kernels.penalties import prox_all, prox_operations
 from fdglm_fast.kernels.rows import add_matvec, add_rows, add_weighted_rows, dot_columns
 from fdglm_fast.kernels.tally import LAMBDA, SHARED, THETA, V, note
 
@@ -65,39 +64,27 @@ def laplacian(degree: Any, own: Any, neighbours: Any) -> Any:
 @inlined
 def shared_sum(q: int, Z: Any, tile: int, slot: int, thread: int, near: Neighbours, state: State) -> None:
     """pool[slot, q] = the q-th sum of rows of Z that several agents use."""
-    line = state.pool[slot, q]
-    for b in range(line.size):
-        line[b] = 0
     start, stop = near.part_start[q], near.part_start[q + 1]
-    add_rows(state.pool, slot, q, Z, tile, near.parts, start, stop)
-    note(state.tally, thread, SHARED, 0, (stop - start - 1) * line.size)
+    store(state.pool, slot, q, add_rows(blank(Z), Z, tile, near.parts, start, stop))
+    note(state.tally, thread, SHARED, 0, (stop - start - 1) * state.pool.shape[2])
 
 
 @inlined
-def neighbour_sum(
-    j: int, out: Any, slot: int, row: int, Z: Any, tile: int, pool: Any, pool_slot: int, near: Neighbours
-) -> None:
-    """out[slot, row] = sum over the neighbours k of agent j of w_jk Z[tile, k].
+def neighbour_sum(j: int, Z: Any, tile: int, pool: Any, slot: int, near: Neighbours) -> Any:
+    """The sum over the neighbours k of agent j of w_jk Z[tile, k].
 
     An agent that is joined to most of the others lists itself and those it is not joined to, and takes them off the
     total, which is the last of its shared sums.
     """
-    line = out[slot, row]
-    for b in range(line.size):
-        line[b] = 0
     start, stop = near.row_start[j], near.row_start[j + 1]
     if near.weights.size > 0:
-        add_weighted_rows(out, slot, row, Z, tile, near.rows, near.weights, start, stop)
-        return
-    add_rows(out, slot, row, Z, tile, near.rows, start, stop)
+        return add_weighted_rows(blank(Z), Z, tile, near.rows, near.weights, start, stop)
+    rows = add_rows(blank(Z), Z, tile, near.rows, start, stop)
     start, stop = near.shared_start[j], near.shared_start[j + 1]
     if near.complement[j]:
-        stop -= 1
-    add_rows(out, slot, row, pool, pool_slot, near.shared, start, stop)
-    if near.complement[j]:
-        total = pool[pool_slot, near.shared[stop]]
-        for b in range(line.size):
-            line[b] = total[b] - line[b]
+        rows = add_rows(rows, pool, slot, near.shared, start, stop - 1)
+        return load(pool, slot, near.shared[stop - 1]) - rows
+    return add_rows(rows, pool, slot, near.shared, start, stop)
 
 
 @inlined
@@ -112,39 +99,36 @@ def additions(j: int, near: Neighbours) -> int:
 @inlined
 def v_update(i: int, j: int, tile: int, slot: int, thread: int, near: Neighbours, steps: Steps, state: State) -> None:
     """v_j+ and u_j = 2 v_j+ - v_j on a tile, in the i-th iteration of a call."""
-    u, v, lam, t = state.u[slot, j], state.v[tile, j], state.lam[tile, j], steps.t
+    B = state.v.shape[2]
     if steps.pull.size > 0:
-        p_update(u, v, lam, t, steps.pull[i], steps.reflect[i])
-        note(state.tally, thread, V, j, 4 * u.size)
-        note(state.tally, thread, LAMBDA, j, u.size)
-        return
-    neighbour_sum(j, state.u, slot, j, state.lam, tile, state.pool, slot, near)
-    degree = near.degree[j]
-    for b in range(u.size):
-        new = descend(v[b], t, laplacian(degree, lam[b], u[b]))
-        u[b] = extrapolate(new, v[b])
-        v[b] = new
-    note(state.tally, thread, V, j, (additions(j, near) + 4) * u.size)
-    note(state.tally, thread, LAMBDA, j, u.size)
+        p_update(i, j, tile, slot, steps, state)
+        note(state.tally, thread, V, j, 4 * B)
+    else:
+        old, lam = load(state.v, tile, j), load(state.lam, tile, j)
+        around = neighbour_sum(j, state.lam, tile, state.pool, slot, near)
+        new = descend(old, steps.t, laplacian(near.degree[j], lam, around))
+        store(state.u, slot, j, extrapolate(new, old))
+        store(state.v, tile, j, new)
+        note(state.tally, thread, V, j, (additions(j, near) + 4) * B)
+    note(state.tally, thread, LAMBDA, j, B)
 
 
 @inlined
-def p_update(u: Any, p: Any, lam: Any, t: Any, pull: Any, reflect: Any) -> None:
+def p_update(i: int, j: int, tile: int, slot: int, steps: Steps, state: State) -> None:
     """u = 2 p+ - p with p+ = p + t lambda, and the next p; its anchor is zero."""
-    for b in range(u.size):
-        new = ascend(p[b], t, lam[b])
-        u[b] = extrapolate(new, p[b])
-        there = u[b] if reflect else new
-        p[b] = there - pull * there
+    old = load(state.v, tile, j)
+    new = ascend(old, steps.t, load(state.lam, tile, j))
+    ahead = extrapolate(new, old)
+    there = ahead if steps.reflect[i] else new
+    store(state.u, slot, j, ahead)
+    store(state.v, tile, j, there - steps.pull[i] * there)
 
 
 @inlined
 def image_update(j: int, tile: int, slot: int, near: Neighbours, state: State) -> None:
     """(L lambda)_j on a tile, for a check."""
-    neighbour_sum(j, state.image, slot, j, state.lam, tile, state.pool, slot, near)
-    line, lam, degree = state.image[slot, j], state.lam[tile, j], near.degree[j]
-    for b in range(line.size):
-        line[b] = laplacian(degree, lam[b], line[b])
+    around = neighbour_sum(j, state.lam, tile, state.pool, slot, near)
+    store(state.image, slot, j, laplacian(near.degree[j], load(state.lam, tile, j), around))
 
 
 @inlined
@@ -158,83 +142,77 @@ def lambda_half(
     near: Neighbours,
     steps: Steps,
     state: State,
-) -> None:
-    """line = lambda_j + s [X_j w_j + (L u)_j] on a tile; in the fast method u_0 - (L u)_j."""
-    line = state.line[thread, 0]
-    if state.lam.shape[1] > 1:
-        neighbour_sum(j, state.line, thread, 0, state.u, slot, state.pool, slot, near)
-        u, degree = state.u[slot, j], near.degree[j]
+) -> Any:
+    """lambda_j + s [X_j w_j + (L u)_j] on a tile; in the fast method u_0 - (L u)_j."""
+    start, stop, several = offsets[j], offsets[j + 1], state.lam.shape[1] > 1
+    line = blank(state.lam)
+    if several:
+        line = laplacian(
+            near.degree[j], load(state.u, slot, j), neighbour_sum(j, state.u, slot, state.pool, slot, near)
+        )
         if steps.pull.size > 0:
-            anchor = state.u_anchor[tile, j]
-            for b in range(line.size):
-                line[b] = anchor[b] - laplacian(degree, u[b], line[b])
-        else:
-            for b in range(line.size):
-                line[b] = laplacian(degree, u[b], line[b])
-    else:
-        for b in range(line.size):
-            line[b] = 0
-    add_matvec(state.line, thread, tiles.X, tile, state.w, offsets[j], offsets[j + 1])
-    lam, s = state.lam[tile, j], steps.s[j]
-    for b in range(line.size):
-        line[b] = ascend(lam[b], s, line[b])
-    columns = offsets[j + 1] - offsets[j]
-    around = additions(j, near) + 2 if state.lam.shape[1] > 1 else -1
-    if steps.pull.size > 0 and state.lam.shape[1] > 1:
-        around += 1
-    note(state.tally, thread, LAMBDA, j, (2 * columns + around + 2) * line.size)
+            line = load(state.u_anchor, tile, j) - line
+    line = add_matvec(line, tiles.X, tile, state.w, start, stop)
+    around = additions(j, near) + 2 + (1 if steps.pull.size > 0 else 0) if several else -1
+    note(state.tally, thread, LAMBDA, j, (2 * (stop - start) + around + 2) * state.lam.shape[2])
+    return ascend(load(state.lam, tile, j), steps.s[j], line)
 
 
 @inlined
-def loss_step(tile: int, thread: int, tiles: Tiles, model: Model, steps: Steps, state: State) -> None:
-    """lambda_1+ = prox_{s loss*}(lambda_1^half) on a tile, in `line`. Padding rows stay zero."""
-    line, y, s = state.line[thread, 0], tiles.y[tile], steps.s[0]
-    for b in range(min(line.size, tiles.rows - tile * line.size)):
-        line[b] = dual_step(model.loss, model.k, line[b], s, y[b])
+def loss_step(tile: int, thread: int, line: Any, tiles: Tiles, model: Model, steps: Steps, state: State) -> Any:
+    """lambda_1+ = prox_{s loss*}(lambda_1^half) on a tile. Padding rows stay zero."""
+    store(state.line, thread, 0, line)
+    numbers, y, s = state.line[thread, 0], tiles.y[tile], steps.s[0]
+    for b in range(min(numbers.size, tiles.rows - tile * numbers.size)):
+        numbers[b] = dual_step(model.loss, model.k, numbers[b], s, y[b])
+    return load(state.line, thread, 0)
 
 
 @inlined
 def report_dual(tile: int, thread: int, steps: Steps, state: State) -> None:
     """Agent 1's lambda for certificates of losses that are not smooth: the running sum, or T(z) in the fast method."""
-    line, out = state.line[thread, 0], state.lam_out[tile]
+    numbers, out = state.line[thread, 0], state.lam_out[tile]
     if steps.pull.size > 0:
-        for b in range(line.size):
-            out[b] = line[b]
+        for b in range(numbers.size):
+            out[b] = numbers[b]
     else:
-        for b in range(line.size):
-            out[b] += line[b]
+        for b in range(numbers.size):
+            out[b] += numbers[b]
 
 
 @inlined
-def settle(i: int, j: int, tile: int, thread: int, steps: Steps, state: State) -> None:
-    """The next lambda_j from lambda_j+, which is in `line`."""
-    line, lam = state.line[thread, 0], state.lam[tile, j]
+def settle(i: int, j: int, tile: int, thread: int, line: Any, steps: Steps, state: State) -> Any:
+    """The next lambda_j from lambda_j+, in its place."""
     if steps.pull.size > 0:
-        anchor, pull, reflect = state.lam_anchor[tile, j], steps.pull[i], steps.reflect[i]
-        for b in range(lam.size):
-            lam[b] = follow(line[b], lam[b], anchor[b], pull, reflect)
-        note(state.tally, thread, LAMBDA, j, 4 * line.size)
-    else:
-        for b in range(lam.size):
-            lam[b] = line[b]
+        old, anchor = load(state.lam, tile, j), load(state.lam_anchor, tile, j)
+        line = follow(line, old, anchor, steps.pull[i], steps.reflect[i])
+        note(state.tally, thread, LAMBDA, j, 4 * state.lam.shape[2])
+    store(state.lam, tile, j, line)
+    return line
 
 
 @inlined
-def add_moves(j: int, tile: int, slot: int, thread: int, group: int, first: bool, state: State) -> None:
+def add_moves(j: int, tile: int, slot: int, group: int, first: bool, line: Any, state: State) -> None:
     """The tile's part of <lambda, L lambda>, <d lambda, L lambda>, |d lambda|^2 of agent j; T is lambda + d lambda."""
-    line, lam, moves = state.line[thread, 0], state.lam[tile, j], state.moves[group, j]
-    spread, cross, square = 0.0, 0.0, 0.0
+    lam, moves = load(state.lam, tile, j), state.moves[group, j]
+    move = line - lam
+    if first:
+        moves[:] = 0.0
     if state.lam.shape[1] > 1:
-        image = state.image[slot, j]
-        for b in range(lam.size):
-            spread += np.float64(lam[b]) * np.float64(image[b])
-            cross += (np.float64(line[b]) - np.float64(lam[b])) * np.float64(image[b])
-    for b in range(lam.size):
-        move = np.float64(line[b]) - np.float64(lam[b])
-        square += move * move
-    moves[0] = spread if first else moves[0] + spread
-    moves[1] = cross if first else moves[1] + cross
-    moves[2] = square if first else moves[2] + square
+        image = load(state.image, slot, j)
+        moves[0] += dot(lam, image)
+        moves[1] += dot(move, image)
+    moves[2] += dot(move, move)
+
+
+@inlined
+def g_update(
+    j: int, tile: int, thread: int, group: int, first: bool, line: Any, tiles: Tiles, offsets: Any, state: State
+) -> None:
+    """The tile's part of X_j' lambda_j."""
+    start, stop = offsets[j], offsets[j + 1]
+    dot_columns(state.partial, group, first, tiles.X, tile, line, start, stop)
+    note(state.tally, thread, THETA, j, (stop - start) * (2 * state.lam.shape[2] - (1 if first else 0)))
 
 
 @inlined
@@ -252,18 +230,18 @@ def lambda_update(
     state: State,
 ) -> None:
     """The next lambda_j on a tile, and the tile's part of X_j' lambda_j; the i-th iteration of a call."""
-    lambda_half(j, tile, slot, thread, tiles, offsets, near, steps, state)
+    fetch(state.lam, tile + 1, j)
+    fetch(state.v, tile + 1, j)
+    line = lambda_half(j, tile, slot, thread, tiles, offsets, near, steps, state)
     if j == 0 and tiles.y.size > 0:  # on ranks, y is only where agent 1 is
-        loss_step(tile, thread, tiles, model, steps, state)
+        line = loss_step(tile, thread, line, tiles, model, steps, state)
         report_dual(tile, thread, steps, state)
     group = tile // tiles.group
     first = tile == group * tiles.group
     if steps.check:
-        add_moves(j, tile, slot, thread, group, first, state)
-    settle(i, j, tile, thread, steps, state)
-    start, stop = offsets[j], offsets[j + 1]
-    dot_columns(state.partial, group, first, tiles.X, state.lam, tile, j, start, stop)
-    note(state.tally, thread, THETA, j, (stop - start) * (2 * state.lam.shape[2] - (1 if first else 0)))
+        add_moves(j, tile, slot, group, first, line, state)
+    line = settle(i, j, tile, thread, line, steps, state)
+    g_update(j, tile, thread, group, first, line, tiles, offsets, state)
 
 
 @scalar
@@ -271,14 +249,9 @@ def theta_update(i: int, offsets: Any, model: Model, steps: Steps, state: State)
     """theta+ = prox_{tau r}(theta - t g), and w = 2 theta+ - theta for the lambda update; g is used up."""
     theta, w, g, scale = state.theta, state.w, state.g, steps.scale
     step = steps.tau / model.n
-    if scale.size > 0:
-        for c in range(theta.size):
-            g[c] = descend(theta[c], step * scale[c], g[c])
-        prox_scaled(model.penalty, model.reg, model.a, model.b, model.groups, steps.tau, scale, g, model.norms)
-    else:
-        for c in range(theta.size):
-            g[c] = descend(theta[c], step, g[c])
-        prox_all(model.penalty, model.reg, model.a, model.b, model.groups, steps.tau, g, g, model.norms)
+    for c in range(theta.size):
+        g[c] = descend(theta[c], step * scale[c] if scale.size > 0 else step, g[c])
+    prox_all(model.penalty, model.reg, model.a, model.b, model.groups, steps.tau, scale, g, g, model.norms)
     each = 2 + prox_operations(model.penalty) + state.partial.shape[0] - 1
     if steps.pull.size > 0:
         follow_theta(theta, g, w, state.theta_out, state.theta_anchor, steps.pull[i], steps.reflect[i])

@@ -53,7 +53,7 @@ class Objective:
     def prox(self, theta: Array, tau: float) -> Array:
         """prox_{tau r}(theta)."""
         p, out = self.penalty, np.empty_like(theta)
-        prox_all(p.code, p.reg, p.a, p.b, self.groups, tau, theta, out, group_scratch(self.groups))
+        prox_all(p.code, p.reg, p.a, p.b, self.groups, tau, np.zeros(0), theta, out, group_scratch(self.groups))
         return out
 
     def project(self, theta: Array) -> Array:
