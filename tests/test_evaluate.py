@@ -153,13 +153,14 @@ def penalty_conjugate(penalty: Any, c: Array) -> tuple[float, float]:
 def expected_point(case: Specimen, theta: Array, lam: Array | None) -> tuple[float, float, float]:
     """Objective, residual and gap at theta; `lam` for losses that are not smooth. The gap is NaN without a formula."""
     X, y, n = case.X, case.y, len(case.y)
-    eta = n / float(np.linalg.norm(X, 2)) ** 2
+    chi = float(np.linalg.norm(X, 2))
+    eta = n / chi**2
     lam_0 = loss_slopes(case.loss, np.zeros(n), y)
     used = loss_slopes(case.loss, X @ theta, y) if lam is None else lam
     c = X.T @ used / n
     objective = float(loss_values(case.loss, X @ theta, y).mean()) + penalty_value(case.penalty, theta)
     away = float(np.linalg.norm(theta - prox(case.penalty, theta - eta * c, eta)))
-    residual = away / (eta * float(np.linalg.norm(X.T @ lam_0 / n)))
+    residual = away / (eta * chi * float(np.linalg.norm(lam_0)) / n)
     if lam is not None:
         off = float(np.linalg.norm(lam - dual_prox(case.loss, lam + X @ theta, y)))
         residual = max(residual, off / float(np.linalg.norm(lam_0)))
