@@ -61,13 +61,13 @@ def test_launched_by_itself_or_by_mpiexec_it_gives_the_bits_of_threads(data: Pat
 
 
 def test_a_file_an_agent(data: Path, tmp_path: Path) -> None:
-    """Columns, coefficients and y stay with their agents, and the bits are those of one file."""
+    """Columns, coefficients and y stay with their agents, and the bits are those of one file; R is estimated."""
     made = "--samples 90 --features 8 --seed 3 --agents 4 --split"
     done = fdglm("generate", tmp_path / "all.h5", made, tmp_path / "a-{j}.h5")
     assert done.code == 0, done.err
     with h5py.File(tmp_path / "a-1.h5") as first, h5py.File(tmp_path / "a-2.h5") as second:
         assert set(first) == {"X", "y"} and set(second) == {"X"}
-    options = "--agents 4 --graph path --radius 2 --iterations 30"
+    options = "--agents 4 --graph path --iterations 30"
     whole = fdglm("solve", tmp_path / "all.h5", options, "--out", tmp_path / "all-result.h5")
     files = ("--local-data", tmp_path / "a-{j}.h5", "--out", tmp_path / "r-{j}.h5")
     split = fdglm("solve", options, "--engine mpi --ranks 2", *files)
@@ -82,7 +82,7 @@ def test_what_one_rank_finds_wrong_is_said_once(tmp_path: Path) -> None:
         X = rng.standard_normal((30, 2))
         X[5, 1] = np.nan if j == 3 else 0.0
         write_h5(tmp_path / f"a-{j}.h5", X=X, **({"y": X[:, 0]} if j == 1 else {}))
-    options = ("--agents 4 --graph ring --radius 1 --engine mpi --ranks 2", "--local-data", tmp_path / "a-{j}.h5")
+    options = ("--agents 4 --graph ring --engine mpi --ranks 2", "--local-data", tmp_path / "a-{j}.h5")
     done = fdglm("solve", *options)
     assert done.code == 3 and done.err.count("\n") == 1, done
     assert "a-3.h5" in done.err and "not finite: nan in row 5, column 1" in done.err
@@ -107,11 +107,22 @@ def test_options_that_do_not_go_together(options: str, sentence: str, data: Path
     assert done.code == 2 and sentence in done.err and done.err.count("\n") == 1
 
 
-def test_local_data_ask_for_what_would_give_y_away() -> None:
-    options = "--agents 6 --graph ring --engine mpi --local-data a-{j}.h5"
-    for more, sentence in (("", "needs --radius"), ("--reference --radius 1", "--reference needs all columns")):
-        done = fdglm("solve", options, more or "--quiet")
-        assert done.code == 2 and sentence in done.err
+def test_local_data_have_no_reference() -> None:
+    done = fdglm("solve", "--agents 6 --graph ring --engine mpi --local-data a-{j}.h5 --reference")
+    assert done.code == 2 and "--reference needs all columns" in done.err
+
+
+def test_a_fit_of_zero_is_not_certified_on_ranks(data: Path) -> None:
+    """That needs loss'(0) at every agent, which would give y away; one process has it, and one rank."""
+    options = "--agents 6 --graph ring --penalty l1 --reg 100 --iterations 60 --record every:30 --tol 1e-6 --json"
+    alone, one, two = (
+        fdglm("solve", data, options, more) for more in ("--quiet", *(f"--engine mpi --ranks {r}" for r in (1, 2)))
+    )
+    assert (alone.code, one.code, two.code) == (0, 0, 4), (alone.err, one.err, two.err)
+    known, same, unknown = (strict_json(done.out) for done in (alone, one, two))
+    assert known["residual"] == same["residual"] == {"average": 0.0, "last": 0.0}
+    assert unknown["residual"] == {"average": None, "last": None} == unknown["duality_gap"]
+    assert unknown["objective"] == known["objective"] and known["objective"]["last"] == known["objective"]["zero"]
 
 
 def test_without_mpi4py_it_says_what_to_install(data: Path, tmp_path: Path) -> None:
