@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
@@ -14,6 +15,8 @@ import numpy as np
 import pytest
 from cli_tools import PATIENCE, Finished, coefficients, environment, fdglm, strict_json, write_h5, write_problem
 from mpi_tools import MPIEXEC, Marked, run_ranks
+
+from fdglm_fast.mpi.launch import _Ear, _Watch
 
 COMMON = ("--agents 6 --graph ring --radius 1 --chi 20 --penalty l1 --reg 0.01 --loss huber:0.7 --record every:40",)
 
@@ -121,6 +124,7 @@ def test_a_fit_of_zero_is_not_certified_on_ranks(data: Path) -> None:
     assert (alone.code, one.code, two.code) == (0, 0, 4), (alone.err, one.err, two.err)
     known, same, unknown = (strict_json(done.out) for done in (alone, one, two))
     assert known["residual"] == same["residual"] == {"average": 0.0, "last": 0.0}
+    assert (known["iterations"], unknown["iterations"]) == (30, 60)
     assert unknown["residual"] == {"average": None, "last": None} == unknown["duality_gap"]
     assert unknown["objective"] == known["objective"] and known["objective"]["last"] == known["objective"]["zero"]
 
@@ -153,6 +157,41 @@ def test_a_killed_rank_ends_the_job_within_ten_seconds(data: Path, tmp_path: Pat
     os.kill(run.rank(1), signal.SIGKILL)
     done = run.finish(10.0)
     assert done.code == 137 and "rank 1 (process" in done.err and "was killed" in done.err, done
+
+
+OPEN_MPI_KILLED = """\
+--------------------------------------------------------------------------
+Primary job  terminated normally, but 1 process returned
+a non-zero exit code. Per user-direction, the job has been aborted.
+--------------------------------------------------------------------------
+mpiexec noticed that process rank 1 with PID 0 on node here exited on signal 9 (Killed).
+"""
+OPEN_MPI_ABORT = """\
+fdglm: error: rank 1: why
+--------------------------------------------------------------------------
+MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD
+with errorcode 2.
+
+NOTE: invoking MPI_ABORT causes Open MPI to kill all MPI processes.
+You may or may not see output from other processes, depending on
+exactly when Open MPI kills them.
+--------------------------------------------------------------------------
+[here:117] 1 more process has sent help message help-mpi-api.txt / mpi-abort
+[here:117] Set MCA parameter "orte_base_help_aggregate" to 0 to see all help / error messages
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "killed", "passed_on"),
+    [(OPEN_MPI_KILLED, (0, "here"), ""), (OPEN_MPI_ABORT, None, "fdglm: error: rank 1: why\n")],
+    ids=["killed", "abort"],
+)
+def test_what_open_mpi_says(text: str, killed: tuple[int, str] | None, passed_on: str) -> None:
+    """As Open MPI 4.1.4 said it."""
+    told = io.StringIO()
+    ear = _Ear(io.StringIO(text), told, _Watch())
+    ear.thread.join()
+    assert ear.killed == killed and told.getvalue() == passed_on
 
 
 def wait_for(path: Path, run: Marked) -> None:
