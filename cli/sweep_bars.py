@@ -85,5 +85,6 @@ class SweepBars:
 def _outcome(run: Run) -> str:
     report = run.report or {}
     error, residual = report["relative_error"]["average"], report["residual"]["average"]
-    measured = f"relative error {error:.3e}" if error is not None else f"residual {residual:.3e}"
+    name, value = ("relative error", error) if error is not None else ("residual", residual)
+    measured = f"{name} {value:.3e}" if value is not None else f"{name} unknown"  # at a fit of zero
     return f"{measured} after {report['iterations']} iterations, {report['time']['solve']:.2f} s"

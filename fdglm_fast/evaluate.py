@@ -2,12 +2,18 @@
 
 Optimality residual of (theta, lambda), with eta = n/chi^2 and lambda_0 = loss'(0):
 
-    max( ||theta - prox_{eta r}(theta - eta X'lambda/n)|| / (eta ||X'lambda_0||/n),
+    max( ||theta - prox_{eta r}(theta - eta X'lambda/n)|| / (eta chi ||lambda_0||/n),
          ||lambda - prox_{loss*}(lambda + X theta)|| / ||lambda_0|| )
 
-For a smooth loss lambda = loss'(X theta), the second term is zero and the first is the scaled prox-gradient residual.
-For the others (absolute, quantile, hinge) lambda is agent 1's dual vector: its average beside the average of theta,
-its last value beside the last theta.
+Both are relative to what a residual can be at theta = 0, where ||X'lambda_0|| <= chi ||lambda_0||: the scale is one
+number that agent 1 tells, and lambda_0, which is -y for the squared loss, stays with it. For a smooth loss lambda =
+loss'(X theta), the second term is zero and the first is the scaled prox-gradient residual. For the others (absolute,
+quantile, hinge) lambda is agent 1's dual vector: its average beside the average of theta, its last value beside the
+last theta.
+
+Where X theta = 0, residual and gap are not told (NaN, None): on several ranks lambda_0 would have to be sent, and a
+trace does not depend on the ranks. The exception is a residual of at most `tol`, which one process knows: zero is the
+answer.
 
 Duality gap: P(theta) - D(alpha lambda) with D(lambda) = -(1/n) sum loss*(lambda_i) - r*(-X'lambda/n) and alpha in [0,
 1] the largest that keeps r* finite. It is None where no alpha does.
@@ -17,6 +23,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -42,30 +49,32 @@ class Evaluator:
     Every process of a team measures the same points, and gets the same numbers.
     """
 
-    def __init__(self, problem: Problem, chi: float = 1.0, team: Team | None = None) -> None:
+    def __init__(self, problem: Problem, chi: float = 1.0, team: Team | None = None, tol: float | None = None) -> None:
         self.problem, self.team = problem, team or Team(problem)
-        self.passes = self.team.passes
+        self.passes, self.tol = self.team.passes, tol or 0.0
         self.model = self.passes.model
-        self.eta = problem.n / (chi * chi) if chi > 0.0 else 1.0
-        self._scales: tuple[float, float] | None = None
+        self.chi, self.eta = chi, problem.n / (chi * chi) if chi > 0.0 else 1.0
 
     def predictions(self, theta: Array) -> Array:
         """X theta."""
         z = self.passes.evaluate(theta[np.newaxis], None)[0]
         return np.asarray(z.reshape(-1)[: self.problem.tiles.rows])
 
+    @cached_property
+    def _start(self) -> tuple[float, float]:
+        """The sum of the losses at theta = 0 and ||lambda_0||: two numbers that agent 1 tells."""
+        loss, norm = self.team.from_first("losses and ||loss'(0)|| at zero", self.passes.at_zero).tolist()
+        return loss, norm
+
     def scales(self) -> tuple[float, float]:
-        """||X'lambda_0||/n and ||lambda_0|| for lambda_0 = loss'(0); one where they are zero."""
-        if self._scales is None:
-            _, lam, _, c = self.passes.evaluate(np.zeros((1, self.problem.d)), None)
-            first = math.sqrt(self.team.dot("scale of the residual", c[0], c[0])) / self.problem.n
-            second = self.team.from_first("norm of loss'(0)", lambda: float(np.linalg.norm(lam)))
-            self._scales = first or 1.0, second or 1.0
-        return self._scales
+        """chi ||lambda_0||/n and ||lambda_0||; one where they are zero."""
+        norm = self._start[1]
+        return self.chi * norm / self.problem.n or 1.0, norm or 1.0
 
     def objective_at_zero(self) -> float:
         """L_0, the objective at theta = 0."""
-        return self.measure([np.zeros(self.problem.d)], None)[0].objective
+        penalty = self.team.total("penalty at zero", self.penalty_values(np.zeros(self.problem.d)))
+        return self._start[0] / self.problem.n + float(penalty)
 
     def measure(self, thetas: list[Array], duals: list[Array] | None) -> list[Point]:
         """The points at each theta; `duals` (agent 1's lambda, in tiles) are used for losses that are not smooth."""
@@ -76,12 +85,15 @@ class Evaluator:
 
     def _point(self, theta: Array, lam: Array, sums: Array, c: Array) -> Point:
         away = theta - self._prox(theta - self.eta * c, self.eta)
+        away[np.isnan(c)] = np.nan  # what is not known is no zero, which a proximal map may make of it
         parts = np.stack([self.penalty_values(theta), self.team.agent_dots(away, away)])
         penalty, square = self.team.total("penalty and residual", parts)
         objective = float(sums[0]) / self.problem.n + float(penalty)
-        scale, lam_scale = self.scales() if math.isfinite(objective) else (1.0, 1.0)
+        scale, lam_scale = self.scales()
         residual = math.sqrt(square) / (self.eta * scale)
         residual = max(residual, math.sqrt(float(sums[1])) / lam_scale)
+        if residual > self.tol and self.team.size == 1 and not self.passes.part_bounds(theta).any():
+            return Point(objective, math.nan, None)
         return Point(objective, residual, self._gap(objective, lam, c))
 
     def penalty_values(self, theta: Array) -> Array:

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fdglm_fast.network import Network
-from fdglm_fast.norms import agent_norms, design_norm
+from fdglm_fast.norms import agent_norms, column_squares, design_norm
 from fdglm_fast.team import Team
 
 Array = npt.NDArray[np.float64]
@@ -92,9 +92,7 @@ def local_steps(team: Team, network: Network, chi: float | None = None, bounds: 
 def column_scales(team: Team) -> Array:
     """s_c from the norms of the columns; one where a column is zero."""
     own = team.own
-    squares = np.zeros(own.d)
-    for tile in own.tiles.X:  # tile by tile: the order of the sum must not depend on which columns are here
-        squares += (tile.astype(np.float64) ** 2).sum(axis=1)
+    squares = column_squares(own)
     if own.groups is not None:
         largest = np.zeros(int(own.groups.max()) + 1)
         np.maximum.at(largest, own.groups, squares)

@@ -194,7 +194,7 @@ class Run:
         if record:
             self.trace.append(self._record(average, last))
             self._recorded = self.good if self._is_sound() else self._recorded
-        return average if average.residual <= last.residual else last
+        return last if last.residual < average.residual else average  # also where that of the last is not known
 
     def _points_at(self, seen: _Seen) -> tuple[Point, Point]:
         """The average and the last iterate, measured; the fast method has only one of them."""

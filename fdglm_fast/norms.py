@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from fdglm_fast.errors import DataError
 from fdglm_fast.kernels.arrays import Tiles, aligned_zeros, group_count, most_threads
+from fdglm_fast.problem import Problem
 from fdglm_fast.team import Team
 
 PASSES = 400
@@ -68,6 +69,14 @@ def design_norm(team: Team) -> float:
     own, d = team.own, team.whole.d
     lanczos = _Lanczos(own_columns(team, _start_vector(d)), own.partition.offsets, team)
     return round_up(float(_norms(team.passes.gram, lanczos, np.array([d]), own.dtype)[0]), DIGITS[own.dtype.name])
+
+
+def column_squares(problem: Problem) -> Array:
+    """||x_c||^2 of the columns that are here."""
+    squares = np.zeros(problem.d)
+    for tile in problem.tiles.X:  # tile by tile: the order of the sum must not depend on which columns are here
+        squares += (tile.astype(np.float64) ** 2).sum(axis=1)
+    return squares
 
 
 def round_up(value: float, digits: int) -> float:

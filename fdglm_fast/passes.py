@@ -41,13 +41,22 @@ class Passes:
         return np.asarray(found.max(axis=0))
 
     def part_bounds(self, theta: Array) -> Array:
-        """For each theta (K, d) and agent a bound on |X_j theta_j|."""
+        """For each theta (..., d) and agent a bound on |X_j theta_j|."""
         sizes = np.add.reduceat(np.abs(theta), self.problem.partition.offsets[:-1], axis=-1)
         return np.asarray(sizes * self.peaks)
 
     def grid(self, theta: Array) -> Array:
         """Where the parts of X theta are cut, for each theta (K, d)."""
         return sum_grid(self.part_bounds(theta).max(axis=-1), self.problem.agents)
+
+    def at_zero(self) -> Array:
+        """The sum of the losses at z = 0, and ||loss'(0)||; where y is."""
+        from fdglm_fast.kernels.evaluate_parts import losses
+
+        z, lam = np.zeros((2, 1, *self.shape))
+        sums = np.zeros((1, self.groups, 2))
+        losses(z, lam, False, sums, self.problem.tiles, self.model)
+        return np.array([sums[0, :, 0].sum(), np.linalg.norm(lam)])
 
     def evaluate(self, theta: Array, given: Array | None) -> tuple[Array, Array, Array, Array]:
         """z and lambda (K, tiles, B), the sums of `loss_tile` (K, 2) and X'lambda (K, d) at the rows of theta."""

@@ -14,11 +14,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from fdglm_fast.errors import UsageError
 from fdglm_fast.network import Network
-from fdglm_fast.norms import agent_norms, design_norm
+from fdglm_fast.norms import agent_norms, column_squares, design_norm
 from fdglm_fast.options import Given
 from fdglm_fast.problem import Problem
 from fdglm_fast.stopping import GROWTH
@@ -135,28 +134,23 @@ def _radius(team: Team, given: Given, reference_norm: float | None) -> tuple[flo
         return reference_norm, "reference"
     R = estimate_radius(team)
     if R > 0.0:
-        return R, "estimate: norm of a least-squares fit after 10 conjugate-gradient steps"
-    return 1.0, "estimate: 1, because the fit is zero"
+        return R, "estimate: ||y|| sqrt(d)/||X||_F, for uncorrelated columns"
+    return 1.0, "estimate: 1, because X or y is zero"
 
 
-def estimate_radius(team: Team, steps: int = 10) -> float:
-    """||theta|| of the least-squares fit of the response (log(1 + y) for counts), by a few conjugate-gradient steps."""
-    name, own, gram = "least-squares fit", team.own, team.passes.gram
+def estimate_radius(team: Team) -> float:
+    """R = ||y|| sqrt(d)/||X||_F, an estimate of ||theta|| from two numbers; log(1 + y) for counts in the place of y.
 
-    def target() -> npt.NDArray[np.float64]:
-        return np.asarray(np.log1p(own.tiles.y) if own.loss.labels == "count" else own.tiles.y)
+    ||X theta||^2 is ||theta||^2 ||X||_F^2/d for orthogonal columns of one norm, and in expectation for uncorrelated
+    ones, so that R is ||theta|| where y = X theta. Noise in y makes it larger, correlation larger or smaller.
+    """
+    own = team.own
 
-    residual = team.passes.transposed(team.from_first("response, to estimate R", target)[np.newaxis])[0]
-    theta, p = np.zeros(own.d), residual.copy()
-    square = float(team.dot(name, residual, residual))
-    first = square
-    for _ in range(min(steps, team.whole.d)):
-        if square <= 1e-20 * first:
-            break
-        image = gram(p)
-        alpha = square / float(team.dot(name, p, image))
-        theta += alpha * p
-        residual -= alpha * image
-        old, square = square, float(team.dot(name, residual, residual))
-        p = residual + (square / old) * p
-    return math.sqrt(float(team.dot(name, theta, theta)))
+    def square() -> float:
+        y = np.log1p(own.response) if own.loss.labels == "count" else own.response
+        return float(y @ y)
+
+    y_square = team.from_first("||y||^2, to estimate R", square)
+    blocks = np.add.reduceat(column_squares(own), own.partition.offsets[:-1])
+    X_square = float(team.total("||X||_F^2, to estimate R", blocks))
+    return math.sqrt(y_square * team.whole.d / X_square) if X_square > 0.0 else 0.0

@@ -45,11 +45,14 @@ def make(case: dict[str, Any]) -> Any:
 def options_of(case: dict[str, Any], **more: Any) -> Any:
     from fdglm_fast.options import Given, Options
 
+    if "record" in case:
+        more |= {"record": case["record"], "tol": 1e-9}
     if case.get("method") == "fast":
-        return Options(method="fast", iterations=case.get("iterations", 45), tol=1e-13, record="every:9", **more)
+        more = {"tol": 1e-13, "record": "every:9"} | more
+        return Options(method="fast", iterations=case.get("iterations", 45), **more)
     # A chi that is given would be checked, by as many reductions as it saves.
     given = Given(rule=case.get("rule", "theorem"), chi=case.get("chi"), R=case.get("R", 0.5), force="chi" in case)
-    return Options(iterations=case.get("iterations", 7), record="every:3", steps=given, **more)
+    return Options(iterations=case.get("iterations", 7), steps=given, **{"record": "every:3"} | more)
 
 
 def placed(case: dict[str, Any], specimen: Any, ranks: int) -> Any:

@@ -1,22 +1,29 @@
-"""A communicator that keeps a copy of everything that is handed to it to be sent."""
+"""A communicator that keeps a copy of everything that is handed to it to be sent, and who looks through the copies."""
 
 from __future__ import annotations
 
 import pickle
+from collections import Counter
+from dataclasses import fields, is_dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from fdglm_fast.team import Team
+
 SENDING = ("Allreduce", "Reduce", "Bcast", "bcast", "allreduce", "allgather", "gather")
+RUN = 8  # numbers in a row that would give something away
+ALIKE = 1e-9  # 1 - |cos|: an affine function of a secret to four digits and more
 
 
 class Spy:
-    """Around a communicator: `heard` lists (method, payload) of every call that sends."""
+    """Around a communicator: `heard` lists (method, value) of every call that sends, `messages` the exchanges."""
 
     def __init__(self, comm: Any) -> None:
         self._comm = comm
-        self.heard: list[tuple[str, bytes]] = []
-        self.messages: list[tuple[Any, list[int], list[int]]] = []
+        self.heard: list[tuple[str, Any]] = []
+        self.messages: list[tuple[int, Any]] = []
 
     def __getattr__(self, name: str) -> Any:
         inner = getattr(self._comm, name)
@@ -27,8 +34,7 @@ class Spy:
             return inner
 
         def call(value: Any, *others: Any) -> Any:
-            payload = value.tobytes() if isinstance(value, np.ndarray) else pickle.dumps(value)
-            self.heard.append((name, payload))
+            self.heard.append((name, pickle.loads(pickle.dumps(value))))
             return inner(value, *others)
 
         return call
@@ -42,72 +48,154 @@ class SpyGraph:
 
     def Neighbor_alltoallv_init(self, sent: list[Any], received: list[Any]) -> Any:
         request = self._graph.Neighbor_alltoallv_init(sent, received)
-        return SpyRequest(request, sent, self._targets, self._spy)
+        return SpyRequest(request, partial(self._note, sent))
+
+    def Ineighbor_alltoallv(self, sent: list[Any], received: list[Any]) -> Any:
+        self._note(sent)
+        return self._graph.Ineighbor_alltoallv(sent, received)
+
+    def _note(self, sent: list[Any]) -> None:
+        buffer, counts, starts, _ = sent
+        for target, count, start in zip(self._targets, counts, starts, strict=True):
+            self._spy.messages.append((target, np.array(buffer[start : start + count])))
 
 
 class SpyRequest:
-    def __init__(self, request: Any, sent: list[Any], targets: list[int], spy: Spy) -> None:
-        self._request, self._sent, self._targets, self._spy = request, sent, targets, spy
+    def __init__(self, request: Any, note: Any) -> None:
+        self._request, self._note = request, note
         self.Wait = request.Wait
 
     def Start(self) -> None:
-        buffer, counts, starts, _ = self._sent
-        for target, count, start in zip(self._targets, counts, starts, strict=True):
-            self._spy.messages.append((target, np.array(buffer[start : start + count])))
+        self._note()
         self._request.Start()
 
 
-def windows(array: Any, length: int = 4) -> set[bytes]:
-    """The bytes of every run of so many numbers of a vector."""
-    flat = np.ascontiguousarray(array).reshape(-1)
-    return {flat[i : i + length].tobytes() for i in range(len(flat) - length + 1)}
+# ------------------------------------------------------------------------------------ what gives something away
 
 
-def allowed_rows(specimen: Any, result: Any, iterations: int) -> tuple[list[set[bytes]], list[set[bytes]]]:
-    """The rows of lambda_j and of u_j on every tile and in every iteration, by agent, from the shared-memory engine."""
-    from fdglm_fast.engine import Engine
-
-    engine = Engine(specimen.problem, specimen.network, result.steps, threads=1)
-    m = specimen.problem.agents
-    lam: list[set[bytes]] = [set() for _ in range(m)]
-    u: list[set[bytes]] = [set() for _ in range(m)]
-    for t in range(iterations + 1):
-        before = np.array(engine.state.v)
-        for j in range(m):
-            lam[j].update(row.tobytes() for row in engine.state.lam[:, j])
-        if t < iterations:
-            engine.advance(1)
-            new = engine.state.v
-            for j in range(m):
-                u[j].update(row.tobytes() for row in (new[:, j] + new[:, j]) - before[:, j])
-    return lam, u
+def arrays_in(value: Any) -> list[Any]:
+    """The arrays of numbers in whatever was sent, flat and in double precision."""
+    if isinstance(value, np.ndarray):
+        return [value.reshape(-1).astype(np.float64)] if value.dtype.kind in "iuf" else []
+    if isinstance(value, dict):
+        return arrays_in([*value.keys(), *value.values()])
+    if isinstance(value, (list, tuple)):
+        single = [float(one) for one in value if isinstance(one, (int, float))]
+        parts = [each for one in value if not isinstance(one, (int, float)) for each in arrays_in(one)]
+        return [np.array(single), *parts]
+    if is_dataclass(value):
+        return arrays_in([getattr(value, field.name) for field in fields(value)])
+    assert value is None or isinstance(value, (bool, int, float, str, np.generic)), type(value)
+    return []
 
 
-def secrets_of(team: Any, specimen: Any, result: Any) -> dict[str, set[bytes]]:
-    """What may not be in anything that this rank sends; coefficients are known at rank 0, which gathered them."""
-    own, found = team.own, {"X": set(), "y": set(), "theta": set()}
-    for c in range(own.d):
-        found["X"] |= windows(own.tiles.X[:, c].reshape(-1)[: own.tiles.rows])
-    if team.holds_first:
-        found["y"] = windows(own.response)
-    for theta in (result.theta_average, result.theta_last) if team.speaks else ():
-        for j in team.members:
-            block = theta[specimen.problem.partition.columns(int(j))]
-            assert np.count_nonzero(block) == len(block) >= 4
-            found["theta"].add(block.tobytes())
-    return found
+def directions(runs: Any) -> Any:
+    """Runs of numbers without their means, of length one: the same for all affine functions of a run, up to sign."""
+    runs = runs - runs.mean(axis=1, keepdims=True)
+    norms = np.linalg.norm(runs, axis=1)
+    return runs[norms > 0.0] / norms[norms > 0.0, np.newaxis]
+
+
+def secret_runs(vectors: Any) -> Any:
+    """The runs of `RUN` numbers that the vectors are made of."""
+    return directions(np.array([one[i : i + RUN] for one in vectors for i in range(0, len(one) - RUN + 1, RUN)]))
+
+
+def count_alike(array: Any, secrets: Any) -> int:
+    """How many runs of `array`, wherever they begin, are an affine function of a secret run."""
+    if array.size < RUN or not len(secrets):
+        return 0
+    alike = np.abs(directions(np.lib.stride_tricks.sliding_window_view(array, RUN)) @ secrets.T) > 1.0 - ALIKE
+    return int(alike.any(axis=1).sum())
+
+
+# ----------------------------------------------------------------------------------------- what may be sent
+
+
+class Witness(Team):
+    """All agents in this process; it notes every lambda_j, u_j and theta that the method has."""
+
+    def __init__(self, problem: Any) -> None:
+        super().__init__(problem)
+        self.rows: list[set[bytes]] = [set() for _ in range(problem.agents)]
+        self.theta: list[Any] = []
+
+    def note(self, rows: Any) -> None:
+        for j, seen in enumerate(self.rows):
+            seen.update(row.tobytes() for row in rows[:, j])
+
+    def engine(self, method: str) -> Any:
+        base: Any = super().engine(method)
+        base = base.func if isinstance(base, partial) else base
+        note, theta = self.note, self.theta
+
+        class Noting(base):
+            """With a slot of scratch for every tile, as the agents schedule has, u of all tiles is there to be read."""
+
+            def _iterate(self, count: int, steps: Any) -> None:
+                assert count == 1
+                note(self.state.lam)
+                super()._iterate(count, steps)
+                note(self.state.u)
+                note(self.state.lam)
+                theta.extend([self.last, self.average, np.array(self.state.theta)])
+
+            def _anchor(self) -> None:
+                note(self.state.v)
+                super()._anchor()
+
+        return partial(Noting, team=self)
+
+
+def witness(specimen: Any, options: Any) -> Witness:
+    from fdglm_fast.solve import solve_team
+
+    team = Witness(specimen.problem)
+    solve_team(team, specimen.network, None, replace(options, schedule="agents", threads=1))
+    return team
 
 
 def spied_solve(comm: Any, case: dict[str, Any]) -> Any:
-    """Solve with a spy in the place of the communicator; what each rank finds about what it sent."""
-    from mpi_script import make, placed, solve_on
+    """Solve from files with a spy in the place of the communicator; what each rank finds about what it sent."""
+    from mpi_script import make, options_of
 
-    specimen, spy = make(case), Spy(comm)
-    team, result = solve_on(spy, case, specimen)
-    told = comm.bcast(result.steps if comm.rank == 0 else None, 0)
-    assert told == result.steps
-    lam, u = allowed_rows(specimen, result, case["iterations"])
-    placement, B = placed(case, specimen, comm.size), specimen.problem.tiles.X.shape[2]
+    from fdglm_fast.job import Job, Watch
+    from fdglm_fast.mpi.job import run_ranks
+
+    specimen, options, spy = make(case), options_of(case, threads=1), Spy(comm)
+    problem = specimen.problem
+    job = Job(case["file"], case["agents"], case["graph"], seed=3, loss=problem.loss, penalty=problem.penalty)
+    found = run_ranks(job, options, spy, Watch(), case.get("pattern"))
+    spy.heard, heard = [], spy.heard
+    team, seen = found.team, witness(specimen, options)
+    if "pattern" not in case:  # the coefficients, when the run is over: the last but the counting of what was sent
+        gathered = [k for k, (name, _) in enumerate(heard) if name == "gather"]
+        assert len(gathered) == 1
+        heard = heard[: gathered[0]]
+    secrets = {
+        "X": secret_runs(team.own.tiles.X.transpose(1, 0, 2).reshape(team.own.d, -1)[:, : team.own.n]),
+        "y": secret_runs([specimen.y]),
+        "theta": secret_runs([theta[problem.partition.columns(int(j))] for theta in seen.theta for j in team.members]),
+    }
+    leaks: Counter[str] = Counter()
+    for name, runs in secrets.items():
+        leaks[f"{name}, measured"] = sum(count_alike(each, runs) for _, one in heard for each in arrays_in(one))
+        leaks[f"{name}, exchanged"] = sum(count_alike(message, runs) for _, message in spy.messages)
+    every = comm.gather(
+        {
+            **_rows(spy, team, seen, specimen),
+            "leaks": leaks,
+            "names": sorted(team.sent),
+            "secrets": {name: len(runs) for name, runs in secrets.items()},
+        },
+        0,
+    )
+    return {"ranks": every, "facts": found.facts} if comm.rank == 0 else None
+
+
+def _rows(spy: Spy, team: Any, seen: Witness, specimen: Any) -> dict[str, int]:
+    """Whose rows the exchanges were made of, and whether they went to a rank with a neighbour of theirs."""
+    B, placement = specimen.problem.tiles.X.shape[2], team.placement
     neighbours = {(int(a), int(b)) for i, j in specimen.network.edges for a, b in ((i, j), (j, i))}
     found = {"strange rows": 0, "rows": 0, "to strangers": 0, "bytes": 0}
     for target, message in spy.messages:
@@ -115,17 +203,8 @@ def spied_solve(comm: Any, case: dict[str, Any]) -> Any:
         for row in message.reshape(-1, B):
             found["rows"] += 1
             # agents of this rank whose lambda or u this row is; the zeros of the start are everybody's
-            owners = [j for j in team.members if row.tobytes() in lam[j] or row.tobytes() in u[j]]
+            owners = [j for j in team.members if row.tobytes() in seen.rows[j]]
             found["strange rows"] += not owners
             there = placement.members(target)
             found["to strangers"] += not any((int(j), int(k)) in neighbours for j in owners for k in there)
-    # The last call is the gathering of theta when the run is over; before it, no column, no coefficient, no y.
-    assert spy.heard[-1][0] == "gather"
-    payloads = [part for _, part in spy.heard[:-1]] + [message.tobytes() for _, message in spy.messages]
-    leaks, secrets = {}, {}
-    for name, words in secrets_of(team, specimen, result).items():
-        leaks[name] = sum(any(word in payload for word in words) for payload in payloads)
-        secrets[name] = len(words)
-    every = comm.gather({**found, "leaks": leaks, "names": sorted(team.sent), "secrets": secrets}, 0)
-    facts = team.facts()
-    return {"ranks": every, "facts": facts} if comm.rank == 0 else None
+    return found

@@ -13,7 +13,8 @@ from typing import Any
 
 from cli_tools import PATIENCE, Finished, environment
 
-MPIEXEC = str(Path(sys.executable).with_name("mpiexec"))
+# That of another MPI can be named, with MPI4PY_MPIABI for mpi4py: README, "On several machines".
+MPIEXEC = os.environ.get("FDGLM_TEST_MPIEXEC", str(Path(sys.executable).with_name("mpiexec")))
 SCRIPT = Path(__file__).with_name("mpi_script.py")
 
 

@@ -153,13 +153,14 @@ def penalty_conjugate(penalty: Any, c: Array) -> tuple[float, float]:
 def expected_point(case: Specimen, theta: Array, lam: Array | None) -> tuple[float, float, float]:
     """Objective, residual and gap at theta; `lam` for losses that are not smooth. The gap is NaN without a formula."""
     X, y, n = case.X, case.y, len(case.y)
-    eta = n / float(np.linalg.norm(X, 2)) ** 2
+    chi = float(np.linalg.norm(X, 2))
+    eta = n / chi**2
     lam_0 = loss_slopes(case.loss, np.zeros(n), y)
     used = loss_slopes(case.loss, X @ theta, y) if lam is None else lam
     c = X.T @ used / n
     objective = float(loss_values(case.loss, X @ theta, y).mean()) + penalty_value(case.penalty, theta)
     away = float(np.linalg.norm(theta - prox(case.penalty, theta - eta * c, eta)))
-    residual = away / (eta * float(np.linalg.norm(X.T @ lam_0 / n)))
+    residual = away / (eta * chi * float(np.linalg.norm(lam_0)) / n)
     if lam is not None:
         off = float(np.linalg.norm(lam - dual_prox(case.loss, lam + X @ theta, y)))
         residual = max(residual, off / float(np.linalg.norm(lam_0)))
@@ -220,8 +221,21 @@ def test_several_points_at_once() -> None:
     """Average and last iterate are measured in one pass: each gets its own numbers."""
     case = case_of("logistic", "l1")
     evaluator = Evaluator(case.problem, 3.0)
-    points = [np.zeros(11), np.full(11, 0.1), np.arange(11.0)]
+    points = [np.full(11, -0.2), np.full(11, 0.1), np.arange(11.0)]
     assert evaluator.measure(points, None) == [evaluator.measure([p], None)[0] for p in points]
+
+
+def test_a_fit_of_zero_is_told_only_where_it_is_the_answer() -> None:
+    case = case_of("squared", "none")
+    chi, zero = float(np.linalg.norm(case.X, 2)), np.zeros(11)
+    for penalty, reg, tol, told in (("l1", 1e-3, 1e-6, False), ("l1", 1e-3, 1.0, True), ("l1", 9.0, 1e-6, True)):
+        problem = Problem.from_arrays(case.X, case.y, agents=4, owner=OWNER, penalty=penalty, reg=reg)
+        point = Evaluator(problem, chi, tol=tol).measure([zero], None)[0]
+        assert point.objective == Evaluator(problem).objective_at_zero() == pytest.approx(float(case.y @ case.y) / 140)
+        away = prox(("l1", reg), 70 / chi**2 * case.X.T @ case.y / 70, 70 / chi**2)
+        expected = float(np.linalg.norm(away)) * chi / float(np.linalg.norm(case.y))
+        assert math.isnan(point.residual) is not told and (point.gap is not None) is told
+        assert not told or point.residual == pytest.approx(expected, rel=1e-12)
 
 
 def test_float32_data_are_measured_in_double_precision() -> None:

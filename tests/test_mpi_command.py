@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
@@ -14,6 +15,8 @@ import numpy as np
 import pytest
 from cli_tools import PATIENCE, Finished, coefficients, environment, fdglm, strict_json, write_h5, write_problem
 from mpi_tools import MPIEXEC, Marked, run_ranks
+
+from fdglm_fast.mpi.launch import _Ear, _Watch
 
 COMMON = ("--agents 6 --graph ring --radius 1 --chi 20 --penalty l1 --reg 0.01 --loss huber:0.7 --record every:40",)
 
@@ -61,13 +64,13 @@ def test_launched_by_itself_or_by_mpiexec_it_gives_the_bits_of_threads(data: Pat
 
 
 def test_a_file_an_agent(data: Path, tmp_path: Path) -> None:
-    """Columns, coefficients and y stay with their agents, and the bits are those of one file."""
+    """Columns, coefficients and y stay with their agents, and the bits are those of one file; R is estimated."""
     made = "--samples 90 --features 8 --seed 3 --agents 4 --split"
     done = fdglm("generate", tmp_path / "all.h5", made, tmp_path / "a-{j}.h5")
     assert done.code == 0, done.err
     with h5py.File(tmp_path / "a-1.h5") as first, h5py.File(tmp_path / "a-2.h5") as second:
         assert set(first) == {"X", "y"} and set(second) == {"X"}
-    options = "--agents 4 --graph path --radius 2 --iterations 30"
+    options = "--agents 4 --graph path --iterations 30"
     whole = fdglm("solve", tmp_path / "all.h5", options, "--out", tmp_path / "all-result.h5")
     files = ("--local-data", tmp_path / "a-{j}.h5", "--out", tmp_path / "r-{j}.h5")
     split = fdglm("solve", options, "--engine mpi --ranks 2", *files)
@@ -82,7 +85,7 @@ def test_what_one_rank_finds_wrong_is_said_once(tmp_path: Path) -> None:
         X = rng.standard_normal((30, 2))
         X[5, 1] = np.nan if j == 3 else 0.0
         write_h5(tmp_path / f"a-{j}.h5", X=X, **({"y": X[:, 0]} if j == 1 else {}))
-    options = ("--agents 4 --graph ring --radius 1 --engine mpi --ranks 2", "--local-data", tmp_path / "a-{j}.h5")
+    options = ("--agents 4 --graph ring --engine mpi --ranks 2", "--local-data", tmp_path / "a-{j}.h5")
     done = fdglm("solve", *options)
     assert done.code == 3 and done.err.count("\n") == 1, done
     assert "a-3.h5" in done.err and "not finite: nan in row 5, column 1" in done.err
@@ -107,11 +110,23 @@ def test_options_that_do_not_go_together(options: str, sentence: str, data: Path
     assert done.code == 2 and sentence in done.err and done.err.count("\n") == 1
 
 
-def test_local_data_ask_for_what_would_give_y_away() -> None:
-    options = "--agents 6 --graph ring --engine mpi --local-data a-{j}.h5"
-    for more, sentence in (("", "needs --radius"), ("--reference --radius 1", "--reference needs all columns")):
-        done = fdglm("solve", options, more or "--quiet")
-        assert done.code == 2 and sentence in done.err
+def test_local_data_have_no_reference() -> None:
+    done = fdglm("solve", "--agents 6 --graph ring --engine mpi --local-data a-{j}.h5 --reference")
+    assert done.code == 2 and "--reference needs all columns" in done.err
+
+
+def test_a_fit_of_zero_is_not_certified_on_ranks(data: Path) -> None:
+    """That needs loss'(0) at every agent, which would give y away; one process has it, and one rank."""
+    options = "--agents 6 --graph ring --penalty l1 --reg 100 --iterations 60 --record every:30 --tol 1e-6 --json"
+    alone, one, two = (
+        fdglm("solve", data, options, more) for more in ("--quiet", *(f"--engine mpi --ranks {r}" for r in (1, 2)))
+    )
+    assert (alone.code, one.code, two.code) == (0, 0, 4), (alone.err, one.err, two.err)
+    known, same, unknown = (strict_json(done.out) for done in (alone, one, two))
+    assert known["residual"] == same["residual"] == {"average": 0.0, "last": 0.0}
+    assert (known["iterations"], unknown["iterations"]) == (30, 60)
+    assert unknown["residual"] == {"average": None, "last": None} == unknown["duality_gap"]
+    assert unknown["objective"] == known["objective"] and known["objective"]["last"] == known["objective"]["zero"]
 
 
 def test_without_mpi4py_it_says_what_to_install(data: Path, tmp_path: Path) -> None:
@@ -142,6 +157,41 @@ def test_a_killed_rank_ends_the_job_within_ten_seconds(data: Path, tmp_path: Pat
     os.kill(run.rank(1), signal.SIGKILL)
     done = run.finish(10.0)
     assert done.code == 137 and "rank 1 (process" in done.err and "was killed" in done.err, done
+
+
+OPEN_MPI_KILLED = """\
+--------------------------------------------------------------------------
+Primary job  terminated normally, but 1 process returned
+a non-zero exit code. Per user-direction, the job has been aborted.
+--------------------------------------------------------------------------
+mpiexec noticed that process rank 1 with PID 0 on node here exited on signal 9 (Killed).
+"""
+OPEN_MPI_ABORT = """\
+fdglm: error: rank 1: why
+--------------------------------------------------------------------------
+MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD
+with errorcode 2.
+
+NOTE: invoking MPI_ABORT causes Open MPI to kill all MPI processes.
+You may or may not see output from other processes, depending on
+exactly when Open MPI kills them.
+--------------------------------------------------------------------------
+[here:117] 1 more process has sent help message help-mpi-api.txt / mpi-abort
+[here:117] Set MCA parameter "orte_base_help_aggregate" to 0 to see all help / error messages
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "killed", "passed_on"),
+    [(OPEN_MPI_KILLED, (0, "here"), ""), (OPEN_MPI_ABORT, None, "fdglm: error: rank 1: why\n")],
+    ids=["killed", "abort"],
+)
+def test_what_open_mpi_says(text: str, killed: tuple[int, str] | None, passed_on: str) -> None:
+    """As Open MPI 4.1.4 said it."""
+    told = io.StringIO()
+    ear = _Ear(io.StringIO(text), told, _Watch())
+    ear.thread.join()
+    assert ear.killed == killed and told.getvalue() == passed_on
 
 
 def wait_for(path: Path, run: Marked) -> None:

@@ -15,7 +15,8 @@ from fdglm_fast.network import Network, build_network
 from fdglm_fast.problem import Problem
 from fdglm_fast.reference import Reference, solve_reference
 from fdglm_fast.solve import Options, Result, solve
-from fdglm_fast.steps import Given, StepSizes, choose_steps
+from fdglm_fast.steps import Given, StepSizes, choose_steps, estimate_radius
+from fdglm_fast.team import Team
 from fdglm_fast.theory import rho_of
 
 ITERATIONS = 800
@@ -195,6 +196,28 @@ def test_the_printed_factor_fails_on_a_run_of_the_package(m: int) -> None:
         else:
             assert gap > 2 * (naive.printed_bound(best, record.iteration, told) - best)
             assert record.bound is not None and gap <= record.bound
+
+
+# ----------------------------------------------------------------------------------------- the estimate of R
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-3])
+def test_the_estimate_of_R_is_exact_for_orthogonal_columns_of_one_norm(scale: float) -> None:
+    rng = np.random.default_rng(0)
+    X, theta = scale * np.linalg.qr(rng.standard_normal((40, 7)))[0], rng.standard_normal(7)
+    problem = Problem.from_arrays(X, X @ theta, agents=3)
+    assert estimate_radius(Team(problem)) == pytest.approx(np.linalg.norm(theta), rel=1e-12)
+
+
+def test_the_estimate_of_R_is_a_formula_of_two_norms() -> None:
+    for loss, change in (("squared", lambda y: y), ("poisson", np.log1p), ("logistic", lambda y: y)):
+        case = case_of(loss, "rgg")
+        expected = np.linalg.norm(change(case.y)) * math.sqrt(case.X.shape[1]) / np.linalg.norm(case.X)
+        steps = choose_steps(case.problem, case.network, Given(), None)
+        assert abs(steps.R / expected - 1.0) < 1e-12
+        assert steps.sources["R"].startswith("estimate: ||y|| sqrt(d)/||X||_F")
+    nothing = Problem.from_arrays(np.zeros((5, 2)), np.ones(5), agents=1)
+    assert choose_steps(nothing, build_network("complete", 1), Given(), None).R == 1.0
 
 
 # ------------------------------------------------------------------------------- where nothing is claimed

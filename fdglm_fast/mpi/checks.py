@@ -22,9 +22,5 @@ def check_ranks(job: Job, options: Options, pattern: str | None, ranks: int | No
         raise UsageError("--gossip is for --engine threads: ranks exchange once an iteration.")
     if ranks is not None and ranks > job.agents:
         raise UsageError(f"there are {ranks} ranks for {job.agents} agents: each rank needs one at least.")
-    if pattern is None:
-        return
-    if job.reference:
+    if pattern is not None and job.reference:
         raise UsageError("--reference needs all columns in one place, and --local-data leaves them where they are.")
-    if options.method == "paper" and options.steps.R is None:
-        raise UsageError("--local-data needs --radius: to estimate it, y would have to leave agent 1.")

@@ -20,12 +20,19 @@ from typing import IO, TextIO
 from fdglm_fast.errors import UsageError
 from fdglm_fast.mpi.start import ANNOUNCE, INSTALL, MARK
 
-# What MPICH's mpiexec says when a process ends badly; we say it in one line.
+# What mpiexec says when a process ends badly, that of MPICH, then that of Open MPI; we say it in one line.
 _NOISE = re.compile(
     r"^(={20}|=   |YOUR APPLICATION TERMINATED|This typically refers to|Please see the FAQ|Abort\(\d+\) on node"
-    r"|\[(mpiexec|proxy)[:@]|\[cli_\d+\]:)"
+    r"|\[(mpiexec|proxy)[:@]|\[cli_\d+\]:"
+    r"|-{20}|Primary job  terminated|a non-zero exit code\. Per|mpi(exec|run) noticed that process"
+    r"|MPI_ABORT was invoked|with errorcode \d|NOTE: invoking MPI_ABORT|You may or may not see"
+    r"|exactly when Open MPI kills|\[\S+:\d+\] (\d+ more process|Set MCA parameter))"
 )
-_KILLED = re.compile(r"PID (\d+) RUNNING AT (\S+)")
+_KILLED = re.compile(r"PID (\d+) (?:RUNNING AT|on node) (\S+)")  # Open MPI knows no number of the process: 0
+
+
+# Open MPI refuses more ranks than cores, and binds each to a core of its own, where its threads would be too.
+_OPEN_MPI = {"OMPI_MCA_rmaps_base_oversubscribe": "1", "OMPI_MCA_hwloc_base_binding_policy": "none"}
 
 
 def find_mpiexec() -> str:
@@ -42,7 +49,7 @@ def find_mpiexec() -> str:
 def launch(ranks: int, arguments: list[str], say: Callable[[str], None]) -> int:
     """Run `fdglm arguments` on so many ranks of this machine; returns the exit code of the job."""
     command = [find_mpiexec(), "-n", str(ranks), sys.executable, "-m", "fdglm_cli.main", *arguments]
-    environment = {**os.environ, ANNOUNCE: "1"}
+    environment = {**_OPEN_MPI, **os.environ, ANNOUNCE: "1"}
     # A session of its own: a Ctrl-C at the terminal reaches the ranks once, through us, and not twice.
     process = subprocess.Popen(
         command,
@@ -114,6 +121,7 @@ class _Ear:
         self.thread.start()
 
     def _listen(self) -> None:
+        noise = False
         for line in self._source:
             words = line.split()
             if words[:1] == [MARK] and len(words) == 4:
@@ -123,7 +131,8 @@ class _Ear:
             found = _KILLED.search(line)
             if found and self.killed is None:  # the first that mpiexec tells of
                 self.killed = (int(found[1]), found[2])
-            if not _NOISE.match(line):
+            noise = bool(_NOISE.match(line)) or (noise and not words)  # a blank line in it is of it
+            if not noise:
                 self._target.write(line)
                 self._target.flush()
 

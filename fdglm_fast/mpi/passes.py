@@ -2,7 +2,8 @@
 
 Each rank adds up the parts of its own agents in whole numbers. The sums meet where they are needed: at the rank of
 agent 1, which has y and answers with loss'(z), or at every rank for X'X q. Whole numbers add up to the same in any
-order.
+order. Where z = 0, which the bounds on its parts tell every rank, there is no answer: loss'(0) is -y for the squared
+loss.
 """
 
 from __future__ import annotations
@@ -26,9 +27,12 @@ class RankPasses(Passes):
         super().__init__(problem)
         self._team = team
 
+    def _largest(self, theta: Array) -> Array:
+        """For each theta (K, d) a bound on the parts of all agents; zero where X theta is."""
+        return self._team.largest("scale of z", self.part_bounds(theta))
+
     def grid(self, theta: Array) -> Array:
-        bounds = self._team.largest("scale of z", self.part_bounds(theta))
-        return sum_grid(bounds, self._team.whole.agents)
+        return sum_grid(self._largest(theta), self._team.whole.agents)
 
     def _cut(self, theta: Array, grid: Array) -> Any:
         from fdglm_fast.kernels.evaluate_parts import cut_parts
@@ -46,19 +50,23 @@ class RankPasses(Passes):
         return z
 
     def evaluate(self, theta: Array, given: Array | None) -> tuple[Array, Array, Array, Array]:
-        """As on one process; z is known at the rank of agent 1 only."""
+        """As on one process; z is known at the rank of agent 1 only, and lambda is NaN where it may not be sent."""
         from fdglm_fast.kernels.evaluate_parts import losses
 
-        team, grid = self._team, self.grid(theta)
-        counts = team.sum_at_first("sum of X theta", self._cut(theta, grid))
+        team, largest = self._team, self._largest(theta)
+        grid = sum_grid(largest, team.whole.agents)
+        told = np.flatnonzero((largest != 0.0) | (team.size == 1))
+        counts = team.sum_at_first("sum of X theta", self._cut(theta[told], grid[told]))
         z = np.zeros((len(theta), *self.shape))
         lam = np.zeros_like(z) if given is None else np.array(given)
         sums = np.zeros((len(theta), self.groups, 2))
         if team.holds_first:
-            z = self._join(counts, grid)
+            z[told] = self._join(counts, grid[told])
             losses(z, lam, given is not None, sums, self.problem.tiles, self.model)
-        team.broadcast_first("loss'(z)", lam)
+        known, lam = lam[told], np.full_like(z, np.nan)
+        team.broadcast_first("loss'(z)", known)
         team.broadcast_first("sums of losses", sums)
+        lam[told] = known
         return z, lam, sums.sum(axis=1), self.transposed(lam)
 
     def gram(self, q: Array) -> Array:
