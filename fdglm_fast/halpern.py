@@ -245,7 +245,8 @@ def next_weight(w: float, primal: float, dual: float) -> float:
     """Half of the way, in the logarithm, to the weight that makes both squared distances the same, sqrt(dual/primal).
 
     Displacements are a guess: in a period that was too short to get anywhere they only say which side moved faster,
-    and a weight that follows them blindly runs away. A step is a factor of CHANGE at most.
+    and a weight that follows them blindly runs away. A step is a factor of CHANGE at most. They also tend to confirm
+    a weight that is wrong, so that the first one matters (see `local_steps`).
     """
     if not (primal > 0.0 and dual > 0.0 and math.isfinite(primal) and math.isfinite(dual)):
         return w

@@ -37,7 +37,7 @@ from fdglm_fast.norms import agent_norms, design_norm
 from fdglm_fast.problem import Problem
 from fdglm_fast.team import Team
 
-FIRST = 0.35  # of sqrt(m n) beta, measured: a half or a double of it costs about as much on easy and hard problems
+FIRST = 0.35  # measured: with half or twice of it, 64 agents took 8 % and 5 % more iterations to 1e-4 in the mean
 Array = npt.NDArray[np.float64]
 
 
