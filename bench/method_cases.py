@@ -23,7 +23,7 @@ ITERATIONS = 20_000
 AGENTS = (16, 64, 256)
 GRAPHS = ("star", "lattice", "rgg", "er:0.1", "complete", "ring")
 SEEDS = (0, 1, 2)
-METHODS = ("paper", "fast")
+METHODS = ("paper", "fast", "fixed")  # fixed: fast with the weight between primal and dual held at one
 CORRELATION = 0.9
 SPREAD = 1.5  # badly scaled columns: factors from 10^-SPREAD to 10^SPREAD, evenly in the logarithm, at random
 DESIGNS = ("gaussian", "correlated", "scaled")
@@ -92,7 +92,7 @@ class Case:
 
 
 def cases_of(task: Task, agents: tuple[int, ...], graphs: tuple[str, ...], methods: tuple[str, ...]) -> list[Case]:
-    """The runs of a task; the methods of a network follow each other, so that both meet the same machine."""
+    """The runs of a task; the methods of a network follow each other, so that all meet the same machine."""
     return [Case(task.model, task.design, g, m, task.seed, how) for m in agents for g in graphs for how in methods]
 
 

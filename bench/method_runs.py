@@ -98,9 +98,10 @@ def run_case(ready: Ready, case: Case, size: Size) -> dict[str, Any]:
 
 
 def _options(method: str, iterations: int, goal: Goal) -> Options:
-    tol = None if method == "paper" else TOLERANCE
-    watch: dict[str, Any] = {"progress": goal.look, "interrupted": goal.reached}
-    return Options(method=method, iterations=iterations, tol=tol, record=RECORD, threads=1, **watch)
+    how: dict[str, Any] = {"method": method} if method == "paper" else {"method": "fast", "tol": TOLERANCE}
+    if method == "fixed":
+        how["primal_weight"] = 1.0
+    return Options(iterations=iterations, record=RECORD, threads=1, progress=goal.look, interrupted=goal.reached, **how)
 
 
 class Goal:

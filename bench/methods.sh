@@ -1,7 +1,7 @@
 #!/bin/sh
-# Paper against fast: five models, three kinds of columns, six networks, 16, 64 and 256 agents, three seeds, two methods:
-# 1620 runs of at most 20,000 iterations, with 4, 2 and 1 columns an agent and twice as many samples as columns. Runs
-# unattended and goes on where it was cut off.
+# Paper against fast, and fast with its weight held at one: five models, three kinds of columns, six networks, 16, 64
+# and 256 agents, three seeds: 2430 runs of at most 20,000 iterations, with 4, 2 and 1 columns an agent and twice as many
+# samples as columns. Runs unattended and goes on where it was cut off.
 #
 #     bench/methods.sh [FOLDER]          default: methods/; FOLDER/methods.csv, FOLDER/methods.md, FOLDER/runs/*.json
 #

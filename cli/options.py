@@ -112,6 +112,12 @@ method_options = together(
         metavar="ROUNDS",
         help="Exchanges in an iteration of the fast method: fewer iterations where the spectral gap is small.",
     ),
+    click.option(
+        "--primal-weight",
+        type=float,
+        metavar="W",
+        help="Weight between primal and dual of the fast method, held.  [default: guessed, changed at restarts]",
+    ),
 )
 
 step_options = together(

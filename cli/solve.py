@@ -182,6 +182,7 @@ def make_options(given: dict[str, Any], bars: Any = None, interrupted: Any = Non
     return Options(
         method=given["method"],
         gossip=given["gossip"],
+        primal_weight=given["primal_weight"],
         iterations=given["iterations"],
         tol=given["tol"],
         time_limit=given["time_limit"],

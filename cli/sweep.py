@@ -89,7 +89,8 @@ def _plan(given: dict[str, Any]) -> Plan:
         iterations=given["iterations"] or preset.iterations,
         record=given["record"] or preset.record,
         steps=Given(rule=given["steps"], force=given["force_steps"], **rule),
-        **{name: given[name] for name in ("method", "gossip", "tol", "time_limit", "schedule", "threads")},
+        **{name: given[name] for name in ("method", "gossip", "primal_weight", "tol", "time_limit")},
+        **{name: given[name] for name in ("schedule", "threads")},
     )
     options.check()
     cells = _within(cells, given, preset)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fdglm_fast.options import Options
 
 STEP_NAMES = ("rule", "sigma", "tau", "chi", "D", "delta", "R", "force")
+FAST_NAMES = ("method", "gossip", "primal_weight")
 
 
 def deciding_options(job: Job, options: Options, dtype: str, compressed: bool) -> dict[str, Any]:
@@ -36,7 +37,7 @@ def deciding_options(job: Job, options: Options, dtype: str, compressed: bool) -
         "dtype": dtype,
         "reference": job.reference,
         "compressed": compressed,
-        **({} if options.method == "paper" else {"method": options.method, "gossip": options.gossip}),
+        **({} if options.method == "paper" else {name: getattr(options, name) for name in FAST_NAMES}),
         "iterations": options.iterations,
         "tol": options.tolerance,
         "time_limit": options.time_limit,

@@ -39,7 +39,7 @@ from fdglm_fast.team import Team
 
 CHECK = 10  # iterations between looks at r
 ENOUGH, SOME, LONG = 0.2, 0.5, 0.36  # of r_0; of r_0 when r rises; of all iterations
-SHARE = 0.7  # of the way to the weight that balances distances, in the logarithm
+SHARE = 0.5  # of the way to the weight that balances distances, in the logarithm
 CHANGE = 3.0  # the most that a restart changes the weight by, as a factor
 Array = npt.NDArray[np.float64]
 
@@ -102,16 +102,12 @@ class Halpern(Engine):
         steps: LocalSteps,
         *,
         team: Team | None = None,
-        adapt: bool = True,
         matrix: Array | None = None,
         **how: Any,
     ) -> None:
-        """`adapt` lets the weight change at restarts, `matrix` is in the place of the Laplacian.
-
-        `how` is the schedule, the threads and the tally.
-        """
+        """`matrix` is in the place of the Laplacian; `how` is the schedule, the threads and the tally."""
         team = team or Team(problem)
-        self.period, self._adapts, self._matrix = Period(w=steps.w), adapt, matrix
+        self.period, self._matrix = Period(w=steps.w), matrix
         self._g_anchor = np.zeros(problem.d)
         # r^2 is a difference of squares, which are known to a few units in the last place.
         self._floor = 4.0 * math.sqrt(float(np.finfo(problem.dtype.name).eps))
@@ -182,7 +178,7 @@ class Halpern(Engine):
         self._anchor()
         state.theta_anchor[:] = state.theta
         self._g_anchor[:] = state.g
-        if self._adapts and self.period.is_trusted(self._floor):
+        if not self.step_sizes.held and self.period.is_trusted(self._floor):
             self._adapt(*self._distances(d_theta))
         self.period.restart()
 
@@ -246,10 +242,11 @@ def _pull(k: Any) -> Any:
 
 
 def next_weight(w: float, primal: float, dual: float) -> float:
-    """Most of the way, in the logarithm, to the weight that makes both squared distances the same, sqrt(dual/primal).
+    """Half of the way, in the logarithm, to the weight that makes both squared distances the same, sqrt(dual/primal).
 
     Displacements are a guess: in a period that was too short to get anywhere they only say which side moved faster,
-    and a weight that follows them blindly runs away. A step is a factor of CHANGE at most.
+    and a weight that follows them blindly runs away. A step is a factor of CHANGE at most. They also tend to confirm
+    a weight that is wrong, so that the first one matters (see `local_steps`).
     """
     if not (primal > 0.0 and dual > 0.0 and math.isfinite(primal) and math.isfinite(dual)):
         return w

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,9 @@ from fdglm_fast.network import Network
 from fdglm_fast.team import Team
 
 
-def identity(team: Team, network: Network, method: str, gossip: int, steps: dict[str, float]) -> dict[str, Any]:
+def identity(
+    team: Team, network: Network, method: str, gossip: int, steps: Mapping[str, float | str]
+) -> dict[str, Any]:
     """Data, network, model, steps, type and version."""
     problem = team.whole
     return {

@@ -39,6 +39,11 @@ class Loss:
     labels: Labels
 
     @property
+    def curvature(self) -> float | None:
+        """The largest loss''; None where there is none, or no bound."""
+        return {"squared": 1.0, "huber": 1.0, "logistic": 0.25, "squared-hinge": 2.0}.get(self.name)
+
+    @property
     def spec(self) -> str:
         """The string that `parse_loss` turns into this loss."""
         return f"{self.name}:{show_number(self.parameter)}" if self.name in _PARAMETRIC else self.name

@@ -134,6 +134,15 @@ class Network:
         return self._spectrum.norm
 
     @property
+    def degree_factor(self) -> float:
+        """The least c with L <= c diag(weighted degrees), from above: from 1 to 2."""
+        if len(self.edges) == 0:
+            return 0.0
+        if not self.is_connected:
+            return max(part.degree_factor for part in self._parts())
+        return self._spectrum.degree_factor
+
+    @property
     def spectral_gap(self) -> float | None:
         """lambda_2 = 1/||L^+||, the second smallest eigenvalue; None for one agent, 0 if disconnected."""
         if self.agents == 1:

@@ -57,7 +57,8 @@ class Options:
 
     `method` is the paper's or the fast one (`fdglm_fast.halpern`), which has a tolerance unless told otherwise.
 
-    `gossip` is the number of exchanges in an iteration of the fast method (`fdglm_fast.gossip`).
+    `gossip` is the number of exchanges in an iteration of the fast method (`fdglm_fast.gossip`). `primal_weight` is
+    its weight between primal and dual, kept as it is; without it there is a first guess, which restarts change.
 
     `checkpoint` is a file that the whole state is written to every `checkpoint_every` seconds and at the end;
     `resume` is such a file, to go on from.
@@ -65,6 +66,7 @@ class Options:
 
     method: str = "paper"
     gossip: int = 1
+    primal_weight: float | None = None
     iterations: int = 5000
     tol: float | None = None
     time_limit: float | None = None
@@ -90,6 +92,7 @@ class Options:
             self.steps.check_unused()
         if self.gossip < 1 or (self.gossip > 1 and self.method != "fast"):
             raise UsageError(f"--gossip {self.gossip}: more than one round an iteration is for --method fast.")
+        self._check_weight()
         if self.iterations < 1:
             raise UsageError(f"the number of iterations must be at least 1, not {self.iterations}.")
         if self.tol is not None and not self.tol > 0.0:
@@ -101,6 +104,13 @@ class Options:
         check_threads(self.threads, _cores())
         record_points(self.record, self.iterations)
         self.steps.check()
+
+    def _check_weight(self) -> None:
+        w = self.primal_weight
+        if w is not None and self.method != "fast":
+            raise UsageError("--primal-weight is for --method fast.")
+        if w is not None and not (math.isfinite(w) and w > 0.0):
+            raise UsageError(f"the primal weight must be a positive number, not {w}.")
 
 
 def check_threads(threads: int | None, most: int) -> None:

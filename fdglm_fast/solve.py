@@ -130,7 +130,7 @@ def _engine(
         if options.gossip > 1 and team.whole.agents > 1:
             matrix = gossip_matrix(network, options.gossip)
             bounds = np.full(team.whole.agents, largest_eigenvalue(matrix))
-        local = local_steps(team, network, options.steps.chi, bounds)
+        local = local_steps(team, network, options.steps.chi, bounds, options.primal_weight)
         why = "the paper's bound is of its own method; the residual certifies the answer of the fast one"
         return make(team.own, network, local, matrix=matrix, **how), Certificate(None, why_not=why)
     steps = choose_steps(team.whole, network, options.steps, reference.norm if reference else None, team)

@@ -9,6 +9,7 @@ BLAS runs on one thread, so that a graph has one answer.
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
@@ -23,6 +24,8 @@ Vector = NDArray[np.float64]
 DENSE_LIMIT = 1500
 # Residual, relative to the eigenvalue, at which Lanczos stops; the error of the eigenvalue is below it.
 TOLERANCE = 2e-10
+# ||Deg^(-1/2) L Deg^(-1/2)|| is rounded up to a multiple of this: more than what a solver may be below it.
+GRAIN = 2.0**-24
 # Below this, for L / max L_ii, a dense solver (exact to about 1e-15 ||L||) loses digits of lambda_2.
 SMALL_GAP = 1e-5
 
@@ -59,14 +62,36 @@ class Spectrum:
         return _on_one_thread(_gap_by_inverse, self._scaled) * self._scale
 
     @cached_property
+    def degree_factor(self) -> float:
+        """The least c with L <= c Deg, from above: c = ||Deg^(-1/2) L Deg^(-1/2)||, for Deg the diagonal of L.
+
+        It is 2 for bipartite graphs, and less for all others: m/(m-1) for the complete one. Where Lanczos does not
+        settle, the 2 that holds for every graph is taken.
+        """
+        from scipy.sparse import diags_array
+
+        root = diags_array(1.0 / np.sqrt(self._scaled.diagonal()))
+        matrix = (root @ self._scaled @ root).tocsr()
+        if self._scaled.shape[0] <= DENSE_LIMIT:
+            found = float(_eigenvalues(matrix.toarray())[-1])
+        else:
+            found = _on_one_thread(_largest_relative, matrix)
+        return min(2.0, math.ceil((found + 0.1 * GRAIN) / GRAIN) * GRAIN)
+
+    @cached_property
     def _dense(self) -> Vector | None:
         """All eigenvalues of the scaled Laplacian, if it is small."""
         if self._scaled.shape[0] > DENSE_LIMIT:
             return None
-        from scipy.linalg import eigvalsh
+        return _eigenvalues(self._scaled.toarray())
 
-        # 'evd' takes QR iteration here; 'evr', asked for one eigenvalue, was seen to fail on complete graphs.
-        return _on_one_thread(lambda matrix: eigvalsh(matrix, driver="evd"), self._scaled.toarray())
+
+def _eigenvalues(matrix: Vector) -> Vector:
+    """All of them, in ascending order."""
+    from scipy.linalg import eigvalsh
+
+    # 'evd' takes QR iteration here; 'evr', asked for one eigenvalue, was seen to fail on complete graphs.
+    return np.asarray(_on_one_thread(lambda one: eigvalsh(one, driver="evd"), matrix))
 
 
 def _on_one_thread(function: Callable[[Any], Any], matrix: Any) -> Any:
@@ -98,8 +123,18 @@ def _largest(laplacian: Any) -> float:
         found = _lanczos(_inverse_at_the_top(laplacian), "LA", maxiter=200)
     if found is None:
         raise DataError(UNRESOLVED)
-    vector = found[1]
-    product = laplacian @ vector
+    return _ritz_bound(laplacian, found[1])
+
+
+def _largest_relative(matrix: Any) -> float:
+    """||Deg^(-1/2) L Deg^(-1/2)||, or 2 where it does not settle."""
+    found = _lanczos(matrix, "LA", maxiter=_patience(matrix))
+    return 2.0 if found is None else _ritz_bound(matrix, found[1])
+
+
+def _ritz_bound(matrix: Any, vector: Vector) -> float:
+    """The Rayleigh quotient of a unit vector, plus its residual."""
+    product = matrix @ vector
     value = float(vector @ product)
     return value + float(np.linalg.norm(product - value * vector))
 

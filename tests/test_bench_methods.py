@@ -15,6 +15,9 @@ from fdglm_bench.method_cases import DESIGNS, MODELS, Case, Size, Task, _draw, c
 from fdglm_bench.method_runs import TARGETS, Plan, read_runs, run_case, run_task
 from fdglm_bench.method_table import NOT_JUDGED, as_csv, as_markdown, conclusions, failures, rows_of
 from fdglm_bench.methods import main
+from fdglm_fast.network import build_network
+from fdglm_fast.options import Options
+from fdglm_fast.solve import solve
 
 SMALL = Size(samples=40, features=8, iterations=300)
 
@@ -106,6 +109,34 @@ def test_medians_ratios_and_verdicts() -> None:
     assert row["paper_iterations_1e-08"] is None and row["iterations_1e-08_ratio"] is None
     said = " ".join(conclusions([row]))
     assert "1 of 1 cases" in said and "0.05 (holds" in said and "0 of 1 cases above 1.25" in said
+
+
+@pytest.mark.parametrize(
+    ("fast", "fixed", "ratio"),
+    [
+        ([100, 200, 300], [100, 160, 400], 1.25),
+        ([120, 200, 300], [100, None, None], 1.2),
+        ([100, 200, None], [1000, 2000, 3000], float("inf")),
+        ([100, 200, 300], [None, None, None], None),
+    ],
+)
+def test_what_the_weight_is_worth(fast: list[int | None], fixed: list[int | None], ratio: float | None) -> None:
+    """The worst of the targets that a weight of one reaches, and how many cases lose."""
+    runs = [made("fast", fast), made("fixed", fixed)]
+    (row,) = rows_of(runs)
+    assert row["weight_ratio"] == ratio and row["verdict"] == "one method only"
+    said = " ".join(conclusions([row]))
+    assert (f"in {int(ratio > 1.2)} of 1 cases" in said) if ratio else ("weight of one" not in said)
+    assert rows_of(runs[1:])[0]["weight_ratio"] is None and "| – |" in as_markdown([row], runs)
+
+
+def test_fixed_is_fast_with_a_weight_of_one() -> None:
+    ready = make_problem(Task("lasso", "gaussian", 0), SMALL)
+    network = build_network("ring", 4)
+    found = run_case(ready, Case("lasso", "gaussian", "ring", 4, 0, "fixed"), SMALL)
+    same = Options(method="fast", primal_weight=1.0, iterations=found["iterations"], tol=1e-13, record="log:240")
+    expected = solve(ready.problem.with_agents(4), network, reference=ready.reference, options=same)
+    assert found["least_error"] == min(record.relative_error_last for record in expected.trace)
 
 
 @pytest.mark.parametrize(

@@ -114,6 +114,8 @@ NAMES = {
 RANGES = {
     "no agent": case("solve good.h5 --agents 0", USAGE, "--agents"),
     "too many agents": case("solve good.h5 --agents 7", USAGE, "more agents (7) than features (6)"),
+    "primal weight 0": case(SOLVE + " --method fast --primal-weight 0", USAGE, "primal weight", "positive"),
+    "primal weight of paper": case(SOLVE + " --primal-weight 1", USAGE, "--primal-weight is for --method fast"),
     "huber:-1": case(SOLVE + " --loss huber:-1", USAGE, "must be positive", "-1"),
     "quantile:1.5": case(SOLVE + " --loss quantile:1.5", USAGE, "(0, 1)", "1.5"),
     "box:2:1": case(SOLVE + " --penalty box:2:1", USAGE, "LO <= HI", "2 > 1"),

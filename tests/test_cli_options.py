@@ -132,6 +132,14 @@ def test_no_bound_from_constants_that_are_none(folder: Path, constant: str, reas
     assert report["bound"] is None and reason in report["bound_why_not"]
 
 
+def test_a_primal_weight_is_held_and_part_of_the_result(folder: Path, tmp_path: Path) -> None:
+    common = (folder / "sample.h5", "--agents 4 --graph ring --method fast --skip-existing --out", tmp_path / "1.h5")
+    for weight in (2.0, 0.5):  # another weight is another run, which a finished result does not stand for
+        report = solve(*common, "--force", "--primal-weight", weight)
+        assert report["steps"]["weight"] == weight and report["stop_reason"] == "tolerance"
+    assert solve(*common, "--force")["steps"]["weight"] not in (2.0, 0.5)
+
+
 def test_seeds_reproduce_and_attempts_are_recorded(folder: Path, tmp_path: Path) -> None:
     seed = next(s for s in range(100) if build_network("er:0.3", 8, s).attempt > 0)
     common = ["--agents", 8, "--graph", "er:0.3", "--iterations", 20, "--out"]

@@ -15,7 +15,7 @@ from fdglm_fast.errors import DataError, UsageError
 from fdglm_fast.gossip import gossip_matrix
 from fdglm_fast.halpern import CHANGE, CHECK, SHARE, FastEngine, Period, next_weight
 from fdglm_fast.kernels.arrays import most_threads
-from fdglm_fast.local_steps import LocalSteps, local_steps
+from fdglm_fast.local_steps import FIRST, LocalSteps, local_steps
 from fdglm_fast.network import build_network
 from fdglm_fast.options import Given
 from fdglm_fast.problem import Problem
@@ -250,3 +250,33 @@ def test_local_steps_say_what_they_are() -> None:
     assert steps.tau_theta == 1.0 / 8.0 and steps.tau_v == 4.0 / 8.0 / 2.0
     np.testing.assert_allclose(steps.sigma, [1.0 / (0.5 + 0.5), 1.0 / (0.125 + 0.5)])
     assert steps.as_json()["weight"] == 4.0
+    assert steps.identity() == {"primal weight": "auto"}
+
+
+@pytest.mark.parametrize(("loss", "curvature"), [("squared", 1.0), ("logistic", 0.25), ("absolute", 1.0)])
+def test_the_first_weight_follows_from_curvature_agents_and_samples(loss: str, curvature: float) -> None:
+    steps = local_steps(Team(problem(loss)), build_network("ring", 6))
+    assert steps.w == pytest.approx(FIRST * curvature * math.sqrt(6 * 90)) and not steps.held
+
+
+def test_a_primal_weight_that_was_given_is_held(tmp_path: Path) -> None:
+    path = str(tmp_path / "state.h5")
+    common = {"tol": 1e-9, "checkpoint": path}
+    found = run(problem(), primal_weight=2.0, **common)
+    assert found.stop_reason is StopReason.TOLERANCE and found.effort.restarts >= 2
+    assert found.steps.as_json()["weight"] == 2.0
+    free = run(problem(), tol=1e-9)
+    assert free.steps.as_json()["weight"] != 2.0
+    np.testing.assert_allclose(found.theta_last, free.theta_last, rtol=1e-6)
+    for other, name in ((None, "auto"), (3.0, "3.0")):
+        with pytest.raises(DataError, match=f"another primal weight: it has 2.0, this run {name}"):
+            run(problem(), primal_weight=other, resume=path, tol=1e-10)
+    assert run(problem(), primal_weight=2.0, resume=path, tol=1e-10).steps.as_json()["weight"] == 2.0
+
+
+@pytest.mark.parametrize("w", [0.0, -1.0, math.inf, math.nan])
+def test_primal_weights_that_are_refused(w: float) -> None:
+    with pytest.raises(UsageError, match="must be a positive number"):
+        run(problem(), primal_weight=w)
+    with pytest.raises(UsageError, match="--primal-weight is for --method fast"):
+        run(problem(), method="paper", primal_weight=1.0)

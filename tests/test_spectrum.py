@@ -75,6 +75,39 @@ def test_sparse_agrees_with_dense(spec: str, weights: str, monkeypatch: pytest.M
     assert network.spectral_gap == pytest.approx(values[1], rel=1e-9)
 
 
+@pytest.mark.parametrize("dense", [True, False])
+def test_the_laplacian_is_at_most_the_degrees_times_their_factor(dense: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """c Deg - L is positive semidefinite, and would not be with a c smaller by 1e-6; weights over nine decades."""
+    if not dense:
+        monkeypatch.setattr(spectrum, "DENSE_LIMIT", 0)
+    rng = np.random.default_rng(3)
+    for seed in range(60):
+        family = ("er:0.3", "regular:4", "rgg:0.6", "star", "complete")[seed % 5]
+        drawn = build_network(family, int(rng.integers(6, 30)), seed)
+        network = Network(drawn.agents, drawn.edges, 10.0 ** rng.uniform(-seed / 12, seed / 12, len(drawn.edges)))
+        L, c = network.laplacian().toarray(), network.degree_factor
+        root = 1.0 / np.sqrt(np.diag(L))
+        values = np.linalg.eigvalsh(root[:, np.newaxis] * (c * np.diag(np.diag(L)) - L) * root)
+        assert -1e-14 <= values[0] <= 1e-6 and 1.0 < c <= 2.0
+    assert Network(2, np.array([[0, 1]]), np.array([3.0])).degree_factor == 2.0
+
+
+@pytest.mark.parametrize(("spec", "factor"), [("complete", 64 / 63), ("star", 2.0), ("ring", 2.0), ("hypercube", 2.0)])
+def test_degree_factors_of_known_graphs(spec: str, factor: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = build_network(spec, 64).degree_factor
+    assert found >= factor and found == pytest.approx(factor, abs=2e-7)
+    monkeypatch.setattr(spectrum, "DENSE_LIMIT", 0)
+    assert build_network(spec, 64).degree_factor == found
+    monkeypatch.setattr(spectrum, "_lanczos", lambda *a, maxiter: None)
+    assert build_network(spec, 64).degree_factor == 2.0  # what holds for every graph
+
+
+def test_degree_factor_without_edges_and_in_parts() -> None:
+    assert build_network("complete", 1).degree_factor == 0.0
+    parts = Network(5, np.array([[0, 1], [2, 3], [2, 4], [3, 4]]), np.ones(4))
+    assert parts.degree_factor == 2.0  # of the pair; the triangle has 1.5
+
+
 def test_the_answer_is_reproducible(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spectrum, "DENSE_LIMIT", 0)
     first, again = (build_network("complete", 40) for _ in range(2))  # invariant subspaces: restarts are drawn
