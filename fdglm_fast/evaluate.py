@@ -9,11 +9,7 @@ Both are relative to what a residual can be at theta = 0, where ||X'lambda_0|| <
 number that agent 1 tells, and lambda_0, which is -y for the squared loss, stays with it. For a smooth loss lambda =
 loss'(X theta), the second term is zero and the first is the scaled prox-gradient residual. For the others (absolute,
 quantile, hinge) lambda is agent 1's dual vector: its average beside the average of theta, its last value beside the
-last theta.
-
-Where X theta = 0, residual and gap are not told (NaN, None): on several ranks lambda_0 would have to be sent, and a
-trace does not depend on the ranks. The exception is a residual of at most `tol`, which one process knows: zero is the
-answer.
+last theta. On several ranks a residual at X theta = 0 is not known (NaN): lambda_0 would have to be sent.
 
 Duality gap: P(theta) - D(alpha lambda) with D(lambda) = -(1/n) sum loss*(lambda_i) - r*(-X'lambda/n) and alpha in [0,
 1] the largest that keeps r* finite. It is None where no alpha does.
@@ -49,9 +45,9 @@ class Evaluator:
     Every process of a team measures the same points, and gets the same numbers.
     """
 
-    def __init__(self, problem: Problem, chi: float = 1.0, team: Team | None = None, tol: float | None = None) -> None:
+    def __init__(self, problem: Problem, chi: float = 1.0, team: Team | None = None) -> None:
         self.problem, self.team = problem, team or Team(problem)
-        self.passes, self.tol = self.team.passes, tol or 0.0
+        self.passes = self.team.passes
         self.model = self.passes.model
         self.chi, self.eta = chi, problem.n / (chi * chi) if chi > 0.0 else 1.0
 
@@ -92,8 +88,6 @@ class Evaluator:
         scale, lam_scale = self.scales()
         residual = math.sqrt(square) / (self.eta * scale)
         residual = max(residual, math.sqrt(float(sums[1])) / lam_scale)
-        if residual > self.tol and self.team.size == 1 and not self.passes.part_bounds(theta).any():
-            return Point(objective, math.nan, None)
         return Point(objective, residual, self._gap(objective, lam, c))
 
     def penalty_values(self, theta: Array) -> Array:

@@ -41,7 +41,7 @@ class Passes:
         return np.asarray(found.max(axis=0))
 
     def part_bounds(self, theta: Array) -> Array:
-        """For each theta (..., d) and agent a bound on |X_j theta_j|."""
+        """For each theta (K, d) and agent a bound on |X_j theta_j|."""
         sizes = np.add.reduceat(np.abs(theta), self.problem.partition.offsets[:-1], axis=-1)
         return np.asarray(sizes * self.peaks)
 

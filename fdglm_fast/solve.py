@@ -93,7 +93,7 @@ def solve_team(team: Team, network: Network, reference: Reference | None, option
     threads = set_threads(options.threads, bytes_per_iteration(own))
     engine, promise = _engine(team, network, reference, options, threads)
     cost = run_cost(problem, network, options.method, options.gossip)
-    run = Run(engine, Evaluator(own, engine.chi, team, options.tolerance), options, reference, promise, cost, started)
+    run = Run(engine, Evaluator(own, engine.chi, team), options, reference, promise, cost, started)
     run.largest = engine.step_sizes.believed(problem.n)
     if options.checkpoint is not None or options.resume is not None:
         run.attach(identity(team, network, options.method, options.gossip, engine.step_sizes.identity()))

@@ -67,8 +67,16 @@ def placed(case: dict[str, Any], specimen: Any, ranks: int) -> Any:
     return Placement(rank, ranks, int((ends[:, 0] != ends[:, 1]).sum()))
 
 
+def told(record: dict[str, Any], zero: float) -> dict[str, Any]:
+    """A record without time, and without what ranks do not tell each other: residual and gap at a fit of zero."""
+    for which in ("average", "last"):
+        if record[f"objective_{which}"] == zero:
+            record |= {f"residual_{which}": None, f"gap_{which}": None}
+    return {**record, "seconds": 0}
+
+
 def hashes(result: Any, theta: list[Any]) -> dict[str, str]:
-    trace = [{**record.as_json(), "seconds": 0} for record in result.trace]
+    trace = [told(record.as_json(), result.objective_at_zero) for record in result.trace]
     parts = {"theta_average": theta[0].tobytes(), "theta_last": theta[1].tobytes(), "trace": repr(trace).encode()}
     parts["steps"] = repr(result.steps.as_json()).encode()
     return {name: hashlib.sha256(part).hexdigest()[:16] for name, part in parts.items()}
