@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from fdglm_fast.errors import UsageError
+from fdglm_fast.errors import DataError, UsageError
 from fdglm_fast.network import Network
 from fdglm_fast.norms import agent_norms, column_squares, design_norm
 from fdglm_fast.options import Given
@@ -88,6 +88,9 @@ def choose_steps(
         return StepSizes("given", given.sigma, given.tau, rho, chi, D, delta, R, kappa, sources)
     spread = 1.0 if m == 1 or delta is None else math.sqrt(1.0 + 2.0 * chi * chi / (delta * delta))
     sigma = math.sqrt(m) * n**1.5 * rho / (kappa * R * spread)
+    share = kappa * kappa * sigma / (n * n)  # 1/tau
+    if not (0.0 < sigma < math.inf and 0.0 < share < math.inf):
+        raise DataError(f"steps for R = {R:.6g} and ||X|| = {chi:.6g} are beyond all numbers: scale X or y.")
     return StepSizes(given.rule, sigma, n * n / (kappa * kappa * sigma), rho, chi, D, delta, R, kappa, sources)
 
 
@@ -146,11 +149,12 @@ def estimate_radius(team: Team) -> float:
     """
     own = team.own
 
-    def square() -> float:
+    def norm() -> float:
         y = np.log1p(own.response) if own.loss.labels == "count" else own.response
-        return float(y @ y)
+        top = float(np.abs(y).max()) or 1.0  # whose square may be beyond all numbers
+        return top * float(np.linalg.norm(y / top))
 
-    y_square = team.from_first("||y||^2, to estimate R", square)
+    y_norm = team.from_first("||y||, to estimate R", norm)
     blocks = np.add.reduceat(column_squares(own), own.partition.offsets[:-1])
     X_square = float(team.total("||X||_F^2, to estimate R", blocks))
-    return math.sqrt(y_square * team.whole.d / X_square) if X_square > 0.0 else 0.0
+    return y_norm * math.sqrt(team.whole.d / X_square) if X_square > 0.0 else 0.0

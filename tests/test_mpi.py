@@ -101,7 +101,7 @@ COMMON = {
     "loss'(z)", "sum of X theta", "X q of a norm",
 }  # fmt: skip
 NAMES = {
-    "paper": COMMON | {"||X||_F^2, to estimate R", "||y||^2, to estimate R"},
+    "paper": COMMON | {"||X||_F^2, to estimate R", "||y||, to estimate R"},
     "fast": COMMON | {"norms of the blocks", "fixed-point residual", "distances of a period"},
 }
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from specimens import Specimen, specimen
 
+from fdglm_fast.errors import DataError
 from fdglm_fast.network import Network, build_network
 from fdglm_fast.problem import Problem
 from fdglm_fast.reference import Reference, solve_reference
@@ -218,6 +219,15 @@ def test_the_estimate_of_R_is_a_formula_of_two_norms() -> None:
         assert steps.sources["R"].startswith("estimate: ||y|| sqrt(d)/||X||_F")
     nothing = Problem.from_arrays(np.zeros((5, 2)), np.ones(5), agents=1)
     assert choose_steps(nothing, build_network("complete", 1), Given(), None).R == 1.0
+
+
+def test_responses_whose_squares_are_beyond_all_numbers() -> None:
+    """R is a norm, and finite where the sum of the squares is not; where R is not either, a sentence says so."""
+    X, network = np.eye(4, 3), build_network("complete", 1)
+    large = choose_steps(Problem.from_arrays(X, np.full(4, 1e200), agents=1), network, Given(), None)
+    assert abs(large.R / 2e200 - 1.0) < 1e-12 and large.sigma > 0.0 and math.isfinite(large.tau)
+    with pytest.raises(DataError, match="scale X or y"), np.errstate(over="ignore"):
+        choose_steps(Problem.from_arrays(X, np.full(4, 1.7e308), agents=1), network, Given(), None)
 
 
 # ------------------------------------------------------------------------------- where nothing is claimed
