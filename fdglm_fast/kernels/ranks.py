@@ -21,6 +21,7 @@ from fdglm_fast.kernels._jit import kernel, scalar
 from fdglm_fast.kernels.anchor import anchor_tile, publish_p
 from fdglm_fast.kernels.arrays import Model, Neighbours, State, Steps, Tiles
 from fdglm_fast.kernels.iterate import COLUMNS, sum_groups, v_tile
+from fdglm_fast.kernels.line import fetch
 from fdglm_fast.kernels.updates import lambda_update, shared_sum, theta_update
 
 
@@ -70,6 +71,13 @@ def unpack_rows(message: Any, Z: Any, at: int, tile: int, rows: Rows, chunk: Chu
             target[b] = message[start + b]
 
 
+@scalar
+def fetch_tile(Z: Any, at: int) -> None:
+    """All rows of Z[at] will be read soon: neighbours' rows are read in no order that the memory could guess."""
+    for r in range(Z.shape[1]):
+        fetch(Z, at, r)
+
+
 @kernel
 def pack_lambda(chunk: Chunk, lam_out: Any, leaving: Rows, state: State) -> None:
     """The messages of lambda as it stands, without an update."""
@@ -96,6 +104,8 @@ def v_chunk(
         tile = chunk.first + np.int64(index)
         slot = chunk.slot + np.int64(index)
         thread = get_thread_id()
+        fetch_tile(state.lam, tile + 1)
+        fetch_tile(state.v, tile + 1)
         if arrived:
             unpack_rows(lam_in, state.lam, tile, tile, coming, chunk)
         v_tile(i, tile, slot, thread, near, steps, state)
@@ -123,6 +133,7 @@ def lambda_chunk(
         thread = get_thread_id()
         for tile in range(start, min(start + tiles.group, chunk.stop)):
             slot = chunk.slot + tile - chunk.first
+            fetch_tile(state.u, slot + 1)
             unpack_rows(u_in, state.u, slot, tile, coming, chunk)
             for q in range(state.pool.shape[1]):
                 shared_sum(q, state.u, slot, slot, thread, near, state)

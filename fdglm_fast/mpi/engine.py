@@ -30,7 +30,7 @@ from fdglm_fast.problem import Problem
 if TYPE_CHECKING:
     from fdglm_fast.mpi.team import RankTeam
 
-CHUNKS = 8  # at most
+CHUNKS = 4  # at most
 CHUNK_BYTES = 16 << 20  # of an iteration: less is not worth two more calls of the kernels
 
 
