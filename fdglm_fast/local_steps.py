@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -52,20 +53,20 @@ class LocalSteps:
     w: float = 1.0
     held: bool = False  # whether the user chose w, and it stays
 
-    @property
+    @cached_property
     def largest(self) -> float:
         return float(self.norms.max()) or 1.0
 
-    @property
+    @cached_property
     def tau_theta(self) -> float:
         return 1.0 / (self.w * self.largest)
 
-    @property
+    @cached_property
     def tau_v(self) -> float:
         mean = float(self.bounds.mean())
         return 0.0 if mean == 0.0 else self.tau_theta * self.largest**2 / mean
 
-    @property
+    @cached_property
     def sigma(self) -> Array:
         norms = np.maximum(self.norms, 1e-8 * self.largest)  # a block of zeros needs a finite step too
         return 1.0 / (self.tau_theta * norms**2 + self.tau_v * self.bounds)
