@@ -97,8 +97,10 @@ class Engine:
         problem = self.problem
         t = steps.tau / problem.n * self._plan.scale**2
         sigma = np.full(problem.agents, steps.sigma / problem.n, problem.dtype)
-        none = np.zeros(0, problem.dtype), np.zeros(0, np.bool_), np.zeros(0)
-        return Steps(steps.tau, problem.dtype.type(t), sigma, *none)
+        none = np.zeros(0, problem.dtype)
+        number = problem.dtype.type
+        first = number(steps.sigma / problem.n)
+        return Steps(steps.tau, number(t), sigma, first, none, none, np.zeros(0), none, none > 0, none, number(0))
 
     def _allocate(self, tiles: int, d: int, groups: int) -> State:
         problem, dtype = self.problem, self.problem.dtype
@@ -124,6 +126,8 @@ class Engine:
             w=aligned_zeros((d,), dtype),
             partial=aligned_zeros((groups, d), np.float64),
             u=aligned_zeros((slots, several, B), dtype),
+            q=aligned_zeros((slots, several * anchors, B), dtype),
+            front=aligned_zeros((slots, 2, B), dtype),
             pool=aligned_zeros((slots, sums, B), dtype),
             line=aligned_zeros((most, 1, B), dtype),
             image=aligned_zeros((slots, several * anchors, B), dtype),

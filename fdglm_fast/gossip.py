@@ -9,7 +9,8 @@ y_1 = c_1 (z - c_2 L z) and y_{k+1} = 2 c_1 (y_k - c_2 L y_k) - y_{k-1} by excha
 z - y_K / T_K(c_1) at the end. Fast on graphs with a small spectral gap, where messages are cheap.
 
 Threads that stand in for the agents need not play the rounds: P_K(L) is formed once, and applied like a network in
-which everybody within K hops is a neighbour. What is counted is what the rounds would send.
+which everybody within K hops is a neighbour. What is counted is what the rounds would send, and as many again for agent
+1's late vector (see `fdglm_fast.kernels.updates`), which has to go as far.
 """
 
 from __future__ import annotations

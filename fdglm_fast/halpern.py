@@ -1,22 +1,22 @@
-"""The fast method: a restarted, reflected Halpern iteration of the map T, with an adapted weight.
+"""The fast method: the map T, followed beyond its images or back towards an anchor, with restarts and a weight.
 
-    z_{k+1} = (k+1)/(k+2) (2 T(z_k) - z_k) + z_0/(k+2)
+T is one iteration of Chambolle and Pock on the saddle point with the steps of `local_steps.py`, z = (theta, v,
+lambda). It is firmly nonexpansive in a norm of its own, and there are two ways to follow it:
 
-T is one iteration of Chambolle and Pock on the saddle point with L^(1/2) in the place of L, with the steps of
-`local_steps.py`, and z = (theta, v, lambda). T is firmly nonexpansive in the norm of
+    relaxed     z_{k+1} = z_k + 1.9 (T(z_k) - z_k)
+    anchored    z_{k+1} = (k+1)/(k+2) (2 T(z_k) - z_k) + z_0/(k+2)          (Halpern's iteration, reflected)
 
-    P = [[1/(tau_theta S), 0, -X'], [0, 1/tau_v, -L^(1/2)], [-X, -L^(1/2), 1/sigma]]
+The first is faster where the loss damps what moves, the second where modes go round without damping, as those do in
+which agents disagree on a poorly connected network. Which of them it is shows: every `CHECK` iterations, for an
+exchange of lambda, the size of the move dz = T(z) - z is looked at,
 
-where S is the diagonal of the columns' scales, and r = |z - T(z)|_P is the fixed-point residual. With dz = T(z) - z
-and L^(1/2) dv = -tau_v L lambda,
+    r^2 = <d theta, S^-1 d theta>/tau_theta + sum_j [|d lambda_j|^2/sigma_j + tau_v |(L lambda)_j|^2/b_j] .
 
-    r^2 = <d theta, S^-1 d theta>/tau_theta + tau_v <lambda, L lambda> + sum_j |d lambda_j|^2/sigma_j
-          - 2 <X' d lambda, d theta> + 2 tau_v <d lambda, L lambda> .
-
-It is looked at every `CHECK` iterations, which costs an exchange of lambda. z_k becomes the anchor z_0, after one plain
-step, when r is at most 0.2 of what it was at the anchor, at most 0.5 of it and rising, or when the period has lasted
-for 0.36 of all iterations. u = L^(1/2) v is kept as u_0 - L p, where p is a sum of lambda since the anchor: one vector
-is exchanged an iteration, and |v - v_0|^2 = <p, L p> is had at a restart for one exchange more.
+z_k becomes the anchor z_0, after one plain step, when r is at most 0.2 of what it was at the anchor, at most 0.5
+of it and rising, or when the period has lasted for 0.36 of all iterations. After a period of at least `TRIAL`
+iterations the way for the next one is the one with the larger log(r_0/r)/k when it was last taken; one that was never
+taken is tried. u = u_0 - L p is kept in the place of v, where p is a sum of lambda since the anchor: one vector is
+exchanged an iteration, and <p, L p>, for the distance that v has gone, is had at a restart for one exchange more.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ from fdglm_fast.team import Team
 
 CHECK = 10  # iterations between looks at r
 ENOUGH, SOME, LONG = 0.2, 0.5, 0.36  # of r_0; of r_0 when r rises; of all iterations
+TRIAL = 20  # iterations of a period from which on it says how good its way is
+RELAX = 0.9  # how far beyond T(z) a relaxed step goes
 SHARE = 0.5  # of the way to the weight that balances distances, in the logarithm
 CHANGE = 3.0  # the most that a restart changes the weight by, as a factor
 Array = npt.NDArray[np.float64]
@@ -55,6 +57,9 @@ class Period:
     w: float = 1.0  # weight between primal and dual
     looks: int = 0
     restarts: int = 0
+    anchored: bool = False  # the way of this period
+    relaxed_rate: float = math.inf  # log(r_0/r)/k of each way when it was last taken
+    anchored_rate: float = math.inf
     begin: float = 0.0  # r at the first look of all
 
     def as_array(self) -> Array:
@@ -82,7 +87,15 @@ class Period:
         """Whether the last r was more than rounding."""
         return self.last > floor * self.begin
 
-    def restart(self) -> None:
+    def restart(self, trusted: bool = True) -> None:
+        """Begin a new period, on the way that has been the better one."""
+        if self.k > TRIAL and trusted:
+            rate = math.log(self.first / self.last) / self.k
+            if self.anchored:
+                self.anchored_rate = rate
+            else:
+                self.relaxed_rate = rate
+            self.anchored = self.anchored_rate > self.relaxed_rate
         self.k, self.due, self.restarts = 0, False, self.restarts + 1
 
 
@@ -108,9 +121,11 @@ class Halpern(Engine):
         """`matrix` is in the place of the Laplacian; `how` is the schedule, the threads and the tally."""
         team = team or Team(problem)
         self.period, self._matrix = Period(w=steps.w), matrix
-        self._g_anchor = np.zeros(problem.d)
-        # r^2 is a difference of squares, which are known to a few units in the last place.
-        self._floor = 4.0 * math.sqrt(float(np.finfo(problem.dtype.name).eps))
+        eps = float(np.finfo(problem.dtype.name).eps)
+        self._floor, self._noise = eps**0.75, 1e3 * eps
+        self._agree = network.agents == 1 or network.is_uniform
+        self._to_first = network.laplacian()[:, [0]].toarray()[:, 0] if matrix is None else matrix[:, 0]
+        self._network = network
         super().__init__(problem, network, steps, team=team, **how)
 
     def _make_plan(self, network: Network) -> Plan:
@@ -119,11 +134,31 @@ class Halpern(Engine):
         return plan_matrix(self._matrix, self.problem.dtype)
 
     def _kernel_steps(self, steps: LocalSteps) -> Steps:
-        kind = self.problem.dtype
-        t = kind.type(steps.tau_v * self._plan.scale)
-        none = np.zeros(0, kind), np.zeros(0, np.bool_)
-        sigma = steps.sigma[self.team.members].astype(kind)
-        return Steps(self.problem.n * steps.tau_theta, t, sigma, *none, steps.scale)
+        kind, number = self.problem.dtype, self.problem.dtype.type
+        t, sigma = steps.tau_v * self._plan.scale, steps.sigma
+        members, none = self.team.members, np.zeros(0, kind)
+        own = sigma[members].astype(kind)
+        if self._network.agents == 1:
+            mix = joined = none
+            first, shift = sigma[0], 0.0
+        else:
+            mix, joined = (t * sigma[members]).astype(kind), (-self._to_first[members] / self._plan.scale).astype(kind)
+            # Agent 1's own entry of Sigma = sigma - tau_v sigma L sigma.
+            first = sigma[0] * (1.0 - steps.tau_v * sigma[0] * self._to_first[0])
+            shift = t * sigma[0] / first
+        return Steps(
+            self.problem.n * steps.tau_theta,
+            number(t),
+            own,
+            number(first),
+            none,
+            none,
+            steps.scale,
+            mix,
+            (joined != 0) & (members[: joined.size] > 0),
+            joined,
+            number(shift),
+        )
 
     def advance(self, count: int) -> None:
         """`count` iterations. The looks and restarts depend on the iterates alone, not on how calls are cut."""
@@ -138,18 +173,25 @@ class Halpern(Engine):
                 self._follow(min(end - self.iteration, CHECK - self.period.k % CHECK))
 
     def _follow(self, count: int, plain: bool = False, check: bool = False) -> None:
-        """`count` iterations on from the anchor, or a plain one, z+ = T(z)."""
+        """`count` iterations on the way of this period, or a plain one, z+ = T(z)."""
         kind = self.problem.dtype
-        pull = np.zeros(count, kind) if plain else _pull(self.period.k + np.arange(count)).astype(kind)
-        self._iterate(count, self._steps._replace(pull=pull, reflect=np.full(count, not plain), check=check))
+        pull, relax = np.zeros(count, kind), np.full(count, RELAX, kind)
+        if plain:
+            relax[:] = 0.0
+        elif self.period.anchored:
+            pull = (1.0 / (self.period.k + np.arange(count) + 2.0)).astype(kind)
+        self._iterate(count, self._steps._replace(pull=pull, relax=relax, check=check))
         self.period.k += count
 
     def _look(self) -> None:
         """An iteration that measures r on the way."""
-        before, k = self.state.g.copy(), self.period.k
+        k = self.period.k
         self._before_look()
         self._follow(1, check=True)
-        self.period.look(k, self._residual(before, k), self.iteration, self._floor)
+        # w = 2 theta+ - theta was formed before theta went on to its next value.
+        self.period.look(
+            k, self._size(self.state.w.astype(np.float64) - self.state.theta_out), self.iteration, self._floor
+        )
 
     def _before_look(self) -> None:
         """On ranks, where neighbours' lambda has to come first."""
@@ -158,18 +200,14 @@ class Halpern(Engine):
         """The sums of the last look or restart, by own agent: (3, agents)."""
         return np.asarray(self.state.moves.sum(axis=0).T)
 
-    def _residual(self, before: Array, k: int) -> float:
-        """r, after an iteration that began with g = `before` = X' lambda."""
-        state, steps = self.state, self.step_sizes
-        pull = float(_pull(k).astype(self.problem.dtype))
-        d_theta = state.w.astype(np.float64) - state.theta_out
-        # g is now X' of (1 - pull)(lambda + 2 d lambda) + pull lambda_0.
-        d_g = ((state.g - pull * self._g_anchor) / (1.0 - pull) - before) / 2.0
-        spread, cross, square = self._moves()
-        dots, sigma = self.team.agent_dots, steps.sigma[self.team.members]
-        terms = dots(d_theta, d_theta / steps.scale) / steps.tau_theta + square / sigma
-        terms += steps.tau_v * self._plan.scale * (spread + 2.0 * cross) - 2.0 * dots(d_g, d_theta)
-        return math.sqrt(max(float(self.team.total("fixed-point residual", terms)), 0.0))
+    def _size(self, d_theta: Array) -> float:
+        """r, after an iteration that formed the sums of the others."""
+        steps, (spread, square, _) = self.step_sizes, self._moves()
+        terms = self.team.agent_dots(d_theta, d_theta / steps.scale) / steps.tau_theta
+        terms += square / steps.sigma[self.team.members]
+        if steps.tau_v > 0.0:
+            terms += steps.tau_v * self._plan.scale**2 * spread / steps.bounds[self.team.members]
+        return math.sqrt(float(self.team.total("size of a move", terms)))
 
     def _restart(self) -> None:
         """The iterate becomes the anchor; the weight changes with the distance from the old one."""
@@ -177,10 +215,10 @@ class Halpern(Engine):
         d_theta = state.theta - state.theta_anchor
         self._anchor()
         state.theta_anchor[:] = state.theta
-        self._g_anchor[:] = state.g
-        if not self.step_sizes.held and self.period.is_trusted(self._floor):
+        trusted = self.period.is_trusted(self._floor)
+        if trusted and not self.step_sizes.held:
             self._adapt(*self._distances(d_theta))
-        self.period.restart()
+        self.period.restart(trusted)
 
     def _anchor(self) -> None:
         """u_0, p and lambda_0 of the own agents; `state.moves` gets how far they went."""
@@ -189,15 +227,20 @@ class Halpern(Engine):
         anchor(self.problem.tiles, self._plan.near, self.state)
 
     def _distances(self, d_theta: Array) -> tuple[float, float]:
-        """How far primal and dual have moved since the last restart, squared, in units of the steps for w = 1."""
-        unit = self.step_sizes.with_weight(1.0)
-        spread, _, square = self._moves()
-        primal = self.team.agent_dots(d_theta, d_theta / unit.scale) / unit.tau_theta
-        if unit.tau_v > 0.0:
-            primal = primal + spread / (unit.tau_v * self._plan.scale)
-        dual = square / unit.sigma[self.team.members]
-        both = self.team.total("distances of a period", np.stack([primal, dual]))
-        return float(both[0]), float(both[1])
+        """How far primal and dual have moved since the last restart, squared, in units of the steps for w = 1.
+
+        Zeros where it cannot be told: the agents' p are large and nearly the same, and rounding leaves nothing of
+        <p, L p>. On the complete graph that is always so, and does not matter: there is no disagreement to mend.
+        """
+        unit, members = self.step_sizes.with_weight(1.0), self.team.members
+        spread, square, size = self._moves()
+        theta = self.team.agent_dots(d_theta, d_theta / unit.scale) / unit.tau_theta
+        noise = self._noise * self._plan.near.degree[: len(members)].astype(np.float64) * size
+        sums = np.stack([theta, square / unit.sigma[members], spread, noise])
+        primal, dual, v, least = self.team.total("distances of a period", sums).tolist()
+        if v > least:
+            return primal + v / (unit.tau_v * self._plan.scale), dual
+        return (primal, dual) if self._agree else (0.0, 0.0)
 
     def _adapt(self, primal: float, dual: float) -> None:
         self.period.w = next_weight(self.period.w, primal, dual)
@@ -223,22 +266,16 @@ class Halpern(Engine):
         return Effort(self.iteration, self.period.looks, self.period.restarts)
 
     def snapshot(self) -> dict[str, npt.NDArray[np.generic]]:
-        return {**super().snapshot(), "g_anchor": self._g_anchor, "period": self.period.as_array()}
+        return {**super().snapshot(), "period": self.period.as_array()}
 
     def restore(self, iteration: int, arrays: dict[str, npt.NDArray[np.generic]]) -> None:
         super().restore(iteration, arrays)
-        self._g_anchor[:] = arrays["g_anchor"]
         self.period = Period.from_array(np.asarray(arrays["period"], dtype=np.float64))
         self._set_weight()
 
 
 class FastEngine(Halpern):
     """All agents' state in the fast method, in one process."""
-
-
-def _pull(k: Any) -> Any:
-    """1/(k+2): how far the k-th iteration after a restart goes back to the anchor."""
-    return 1.0 / (np.asarray(k) + 2.0)
 
 
 def next_weight(w: float, primal: float, dual: float) -> float:

@@ -77,6 +77,12 @@ class Network:
         """Whether every edge has weight one."""
         return bool(np.all(self.weights == 1.0))
 
+    @cached_property
+    def is_uniform(self) -> bool:
+        """Whether every two agents are joined, all with the same weight."""
+        m = self.agents
+        return len(self.edges) == m * (m - 1) // 2 and bool(np.all(self.weights == self.weights[:1]))
+
     # --- matrices ---
 
     def adjacency(self) -> Any:

@@ -64,11 +64,12 @@ def agent_norms(team: Team, scale: Array | float = 1.0) -> Array:
     return team.gather("norms of the blocks", found)
 
 
-def design_norm(team: Team) -> float:
-    """||X||, as an upper bound that is tight to the digits that are kept."""
+def design_norm(team: Team, scale: Array | float = 1.0) -> float:
+    """|X diag(scale)|, as an upper bound that is tight to the digits that are kept; `scale` of the own columns."""
     own, d = team.own, team.whole.d
     lanczos = _Lanczos(own_columns(team, _start_vector(d)), own.partition.offsets, team)
-    return round_up(float(_norms(team.passes.gram, lanczos, np.array([d]), own.dtype)[0]), DIGITS[own.dtype.name])
+    norm = _norms(lambda q: scale * team.passes.gram(scale * q), lanczos, np.array([d]), own.dtype)
+    return round_up(float(norm[0]), DIGITS[own.dtype.name])
 
 
 def column_squares(problem: Problem) -> Array:

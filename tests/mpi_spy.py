@@ -121,7 +121,7 @@ class Witness(Team):
         self.theta: list[Any] = []
 
     def note(self, rows: Any) -> None:
-        for j, seen in enumerate(self.rows):
+        for j, seen in enumerate(self.rows[: rows.shape[1]]):
             seen.update(row.tobytes() for row in rows[:, j])
 
     def engine(self, method: str) -> Any:
@@ -138,6 +138,7 @@ class Witness(Team):
                 super()._iterate(count, steps)
                 note(self.state.u)
                 note(self.state.lam)
+                note(self.state.front[:, 1:])  # what agent 1 sends when it knows its neighbours' vectors
                 theta.extend([self.last, self.average, np.array(self.state.theta)])
 
             def _anchor(self) -> None:

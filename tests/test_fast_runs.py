@@ -130,7 +130,8 @@ def test_gossip_takes_fewer_iterations_and_counts_its_rounds() -> None:
     assert one.stop_reason is four.stop_reason is StopReason.TOLERANCE
     assert four.iterations < one.iterations
     np.testing.assert_allclose(four.theta_last, one.theta_last, rtol=1e-5)
-    exchanges = 4 * (four.iterations + four.effort.looks + four.effort.restarts)
+    # Agent 1's late vector goes four rounds too.
+    exchanges = 4 * (2 * four.iterations + four.effort.looks + four.effort.restarts)
     assert four.trace[-1].bytes_sent == exchanges * 2 * 5 * 90 * 8  # five edges, both ways
 
 
@@ -153,23 +154,26 @@ def test_the_gossip_matrix_is_chebyshevs_polynomial(graph: str) -> None:
     np.testing.assert_allclose(vectors @ np.diag(expected) @ vectors.T, M, atol=1e-10)
 
 
-@pytest.mark.parametrize("graph", ["star", "ring", "er:0.6", "complete"])
+@pytest.mark.parametrize("graph", ["star", "ring", "er:0.6", "path", "complete"])
 @pytest.mark.parametrize("w", [0.1, 1.0, 30.0])
 def test_the_steps_are_valid(graph: str, w: float) -> None:
-    """K T K' <= diag(1/sigma), with K and T as matrices: for one sample's worth of L and all of each X_j."""
+    """|Sigma^(1/2) (tau D + tau_v M M') Sigma^(1/2)| <= 1, with matrices: all of each X_j, and L for every sample."""
     case, network = problem(), build_network(graph, 6, 3)
     steps = local_steps(Team(case), network).with_weight(w)
     n, m = 90, 6
-    S = np.diag(np.sqrt(steps.scale))
     blocks = np.zeros((n * m, 12))
     for j in range(m):
         columns = case.partition.columns(j)
-        blocks[j * n : (j + 1) * n, columns] = X[:, columns]
-    left = steps.tau_theta * (blocks @ S) @ (blocks @ S).T + steps.tau_v * np.kron(
-        network.laplacian().toarray(), np.eye(n)
-    )
-    worst = np.linalg.eigvalsh(np.diag(np.repeat(1.0 / steps.sigma, n)) - left)[0]
-    assert worst >= -1e-9 * np.abs(left).max()
+        blocks[j * n : (j + 1) * n, columns] = X[:, columns] * np.sqrt(steps.scale[columns])
+    root = np.sqrt(steps.sigma)
+    N = steps.tau_v * root[:, None] * network.laplacian().toarray() * root
+    values, vectors = np.linalg.eigh(N)
+    assert values[-1] <= 1.0 + 1e-12 and (graph == "complete" or values[-1] < 1.0 - 1e-4)
+    rest = np.where(values > 1.0 - 1e-12, 0.0, 1.0 - values)
+    mixing = np.kron((vectors * np.sqrt(rest)) @ vectors.T * root, np.eye(n))
+    left = steps.tau_theta * (mixing @ blocks) @ (mixing @ blocks).T + np.kron(N, np.eye(n))
+    largest = np.linalg.eigvalsh(left)[-1]
+    assert 0.5 < largest <= 1.0 + 1e-9
 
 
 def test_a_zero_block_and_one_agent() -> None:
@@ -200,8 +204,24 @@ def test_a_period_ends_for_each_of_its_reasons() -> None:
     assert period(10, 0.5, last=0.49) and not period(10, 0.5, last=0.51) and not period(10, 0.51, last=0.49)
     assert period(36, 0.9, iterations=100) and not period(35, 0.9, iterations=100)
     assert not period(0, 1.0)
-    numbers = Period(3, True, 0.1, 0.2, 5.0, 7, 8, 0.9)
+    numbers = Period(3, True, 0.1, 0.2, 5.0, 7, 8, True, 0.3, math.inf, 0.9)
     assert Period.from_array(numbers.as_array()) == numbers
+
+
+def test_the_way_of_a_period_is_the_one_that_was_faster() -> None:
+    """Relaxed first; then the other is tried; then whichever had the larger rate when it was last taken."""
+    one = Period(k=31, first=1.0, last=0.5)
+    one.restart()
+    assert one.anchored and one.relaxed_rate == pytest.approx(math.log(2.0) / 31) and one.k == 0
+    one.k, one.first, one.last = 40, 1.0, 0.7
+    one.restart()
+    assert not one.anchored and one.anchored_rate == pytest.approx(-math.log(0.7) / 40)
+    one.k, one.first, one.last = 60, 1.0, 0.9
+    one.restart()
+    assert one.anchored
+    one.k, one.first, one.last = 15, 1.0, 0.99  # too short to tell
+    one.restart()
+    assert one.anchored and one.restarts == 4
 
 
 def test_a_residual_that_is_rounding_ends_no_period_and_changes_no_weight() -> None:
@@ -227,7 +247,7 @@ def test_looks_and_restarts_are_counted_as_exchanges() -> None:
     assert cost.bytes_sent(Effort(1)) * 2 == run_cost(case, network).bytes_sent(Effort(1))
     d_j, degree, n = 2, 2, 90
     each = phase_model(n, d_j, degree, prox=False, weighted=False, single=False, method="fast")
-    assert sum(each.values()) == n * (4 * d_j + degree + 13) + 5 * d_j  # 8 d_j with a soft threshold
+    assert sum(each.values()) == n * (4 * d_j + degree + 15) + 5 * d_j  # 8 d_j with a soft threshold
 
 
 def test_what_belongs_to_the_paper_is_refused() -> None:
@@ -246,9 +266,10 @@ def test_what_belongs_to_the_paper_is_refused() -> None:
 
 
 def test_local_steps_say_what_they_are() -> None:
-    steps = LocalSteps(np.ones(3), np.array([2.0, 1.0]), np.array([2.0, 2.0]), 2.5, 4.0)
-    assert steps.tau_theta == 1.0 / 8.0 and steps.tau_v == 4.0 / 8.0 / 2.0
-    np.testing.assert_allclose(steps.sigma, [1.0 / (0.5 + 0.5), 1.0 / (0.125 + 0.5)])
+    steps = LocalSteps(np.ones(3), np.array([2.0, 1.0]), np.array([3.0, 1.0]), 2.5, 4.0)
+    # demands: max(4, 2 * 3) and max(1, 2 * 1), whose mean is 4
+    assert steps.tau_theta == 1.0 / 8.0 and steps.tau_v == 2.0 / 8.0
+    np.testing.assert_allclose(steps.sigma, [8.0 / 6.0, 8.0 / 2.0])
     assert steps.as_json()["weight"] == 4.0
     assert steps.identity() == {"primal weight": "auto"}
 

@@ -119,6 +119,8 @@ def state(instance: Instance, make: Maker, owner: npt.NDArray[np.int64], sums: i
         w=np.empty(d, object),
         partial=np.empty((-(-tiles // instance.group), d), object),
         u=np.empty((slots, several, B), object),
+        q=np.empty((slots, several * anchors, B), object),
+        front=np.empty((slots, 2, B), object),
         pool=np.empty((slots, sums, B), object),
         line=np.empty((1, 1, B), object),
         image=np.empty((slots, 0, B), object),
@@ -143,13 +145,23 @@ def count(instance: Instance, ledger: Ledger) -> None:
     )
     tau, t, s = make.constant(0.3), make.constant(0.2), make.constants([0.1] * instance.agents)
     turns = instance.iterations if instance.method == "fast" else 0
+    mixed = turns > 0 and instance.agents > 1
+    joined = [0.0] * instance.agents
+    for (a, b), weight in zip(instance.edges, instance.weights or [1.0] * len(instance.edges), strict=True):
+        if 0 in (a, b):
+            joined[max(a, b)] = weight
     steps = Steps(
         tau,
         t,
         s,
-        make.constants([0.25] * turns),
-        np.ones(turns, np.bool_),
-        make.constants([0.5] * len(owner) if turns else []),
+        first=s[0],
+        pull=make.constants([0.25] * turns),
+        relax=make.constants([0.9] * turns),
+        scale=make.constants([0.5] * len(owner) if turns else []),
+        mix=make.constants([0.02] * instance.agents if mixed else []),
+        hears=np.array(joined if mixed else []) > 0.0,
+        joined=make.constants(joined if mixed else []),
+        shift=make.constant(0.4),
     )
     now = state(instance, make, owner, len(near.part_start) - 1)
     kernel = iterate_agents if instance.schedule == "agents" else iterate_tiles

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from fdglm_fast.cost.executed import Executed
 from fdglm_fast.cost.fitting import Fit, Kind
 from fdglm_fast.cost.instance import PAPER
-from fdglm_fast.cost.model import dual_model, phase_model
+from fdglm_fast.cost.model import answer_model, dual_model, phase_model
 from fdglm_fast.cost.polynomial import Polynomial
 from fdglm_fast.cost.setting import Setting
 
@@ -100,8 +100,13 @@ def model_figures(setting: Setting) -> dict[str, Agents]:
     found = dict(zip(PAPER, table.T, strict=True))
     dual = dual_model(setting.n, setting.loss.name)
     if dual is not None:
-        found["dual"] = _only_first(setting, dual)
+        found["dual"] = _only_first(setting, dual + _answer(setting))
     return found
+
+
+def _answer(setting: Setting) -> int:
+    """What the late vector of agent 1 costs in the fast method."""
+    return answer_model(setting.n, int(setting.degrees[0])) if setting.method == "fast" else 0
 
 
 def figures(setting: Setting, fit: Fit, done: Executed | None) -> Figures:
@@ -112,9 +117,10 @@ def figures(setting: Setting, fit: Fit, done: Executed | None) -> Figures:
         counted["average"][0] = int(first(setting.n, int(setting.sizes[0]), int(setting.degrees[0])))
     dual = fit.phases["dual"]
     if dual is not None:
-        counted["dual"] = _only_first(setting, int(dual(setting.n, 1, 1)))
+        counted["dual"] = _only_first(setting, int(dual(setting.n, 1, int(setting.degrees[0]))))
     elif fit.dual_steps:
-        counted["dual"] = _only_first(setting, round(setting.n * sum(fit.dual_steps) / len(fit.dual_steps)))
+        each = sum(fit.dual_steps) / len(fit.dual_steps)
+        counted["dual"] = _only_first(setting, round(setting.n * each) + _answer(setting))
     return Figures(
         model_figures(setting),
         counted,

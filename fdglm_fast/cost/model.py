@@ -8,16 +8,19 @@ the exponent). Agent j with d_j columns and deg_j neighbours then spends
     lambda   n (2 d_j + deg_j + 4) + d_j  u and w, sum over the neighbours, X_j w_j, a gradient step
     total    n (4 d_j + 2 deg_j + 7) + 5 d_j
 
-The fast method (`fdglm_fast.halpern`) adds up neighbours once, and goes to a point between the reflection of the map
-and an anchor, which costs 4 operations for each number of lambda and 3 for each of theta:
+The fast method (`fdglm_fast.halpern`) adds up neighbours once, mixes X_j w_j into what it sends, and goes to a point
+between the reflection of the map and an anchor, which costs 4 operations for each number of lambda and 3 for each of
+theta (in relaxed periods it is one less for each):
 
     theta    2 n d_j + 7 d_j
-    v        4 n                          p + t lambda, and a part of the way back to zero
-    lambda   n (2 d_j + deg_j + 9) + d_j  2 p+ - p, u_0 less the Laplacian, X_j w_j, a gradient step, the anchor
-    total    n (4 d_j + deg_j + 13) + 8 d_j
+    v        4 n                           p + t lambda, and a part of the way back to zero
+    lambda   n (2 d_j + deg_j + 11) + d_j  2 p+ - p, X_j w_j, both mixed, u_0 less the Laplacian, a step, the anchor
+    total    n (4 d_j + deg_j + 15) + 8 d_j
 
 With either method it is 2 n more as agent 1 with squared loss. Weighted edges multiply each neighbour first, n deg_j
-more wherever neighbours are added up. One agent has no v: n (4 d + 1) + 5 d, or n (4 d + 5) + 8 d. The counter
+more wherever neighbours are added up. Agent 1's vector of the fast method is formed last, 3 n, and its neighbours add
+it on its own, 2 n each; both are counted with agent 1's dual step. One agent has no v: n (4 d + 1) + 5 d, or n (4 d +
+5) + 8 d. The counter
 of `count.py` is independent of this file; `fdglm cost --check` compares the two.
 """
 
@@ -38,6 +41,8 @@ SOFT_THRESHOLD = 3  # operations a coordinate: subtract, compare, restore the si
 PROX = {"none": 0, "l1": SOFT_THRESHOLD, "l2": 1, "elastic-net": 4, "group-l2": 3, "nonneg": 1, "box": 2}
 GROUP = 4  # group-l2, on top for each group: square root, comparison, division, subtraction
 ANCHOR = 3  # operations a number on the way back to the anchor: subtract, multiply, add
+MIXING = 2  # operations a sample: X_j w_j, scaled, is added to what is sent
+ANSWER, HEARD = 3, 2  # operations a sample of agent 1's late vector: at agent 1, and at each of its neighbours
 SQUARED_DUAL = 2  # operations a sample of agent 1's dual step, (a - s y)/(1 + s): s y and 1 + s are formed once
 EXCHANGES = 2  # n-vectors that go over every edge, each way: lambda and u
 FAST_EXCHANGES = 1  # in the fast method: 2 p+ - p
@@ -55,26 +60,26 @@ def paper_cost(n: int, d: int, m: int, max_degree: float) -> float:
 
 
 def fast_cost(n: int, d: int, m: int, max_degree: float) -> float:
-    """Operations of an agent in one iteration of the fast method: n(4 d/m + Delta + 13) + 8 d/m; one: n(4 d+5) + 8 d.
+    """Operations of an agent in one iteration of the fast method: n(4 d/m + Delta + 15) + 8 d/m; one: n(4 d+5) + 8 d.
 
     Looks at the residual and restarts come on top.
     """
     if m == 1:
         return float(n * (4 * d + 5) + 8 * d)
     share = d / m
-    return n * (4.0 * share + max_degree + 13.0) + 8.0 * share
+    return n * (4.0 * share + max_degree + 15.0) + 8.0 * share
 
 
 def look_cost(n: int, d: int, m: int, max_degree: float) -> float:
-    """Operations that a look at the residual adds: L lambda, two products with it, the norm of d lambda; theta's."""
-    around = max_degree + 5.0 if m > 1 else 0.0
-    return n * (around + 3.0) + 8.0 * d / m
+    """Operations that a look at the size of a move adds: L lambda, its norm, those of d lambda and d theta."""
+    around = max_degree + 3.0 if m > 1 else 0.0
+    return n * (around + 3.0) + 4.0 * d / m
 
 
 def restart_cost(n: int, d: int, m: int, max_degree: float) -> float:
-    """Operations of a restart: L p, its product with p, u_0 less it, the norm of d lambda and of d theta."""
-    around = max_degree + 4.0 if m > 1 else 0.0
-    return n * (around + 3.0) + 3.0 * d / m
+    """Operations of a restart: L p, p's products with it and itself, u_0 less it, norms of d lambda and d theta."""
+    around = max_degree + 6.0 if m > 1 else 0.0
+    return n * (around + 3.0) + 4.0 * d / m
 
 
 def normalized_cost(n: int, d: int, m: int, max_degree: float) -> float:
@@ -110,7 +115,7 @@ def phase_model(
         return {"theta": theta, "v": 0, "lambda": n * (2 * d_j + 1) + d_j + ((ANCHOR + 1) * n if fast else 0)}
     products = n * degree if weighted else 0
     if fast:
-        return {"theta": theta, "v": 4 * n, "lambda": n * (2 * d_j + degree + 6 + ANCHOR) + d_j + products}
+        return {"theta": theta, "v": 4 * n, "lambda": n * (2 * d_j + degree + 6 + ANCHOR + MIXING) + d_j + products}
     return {
         "theta": theta,
         "v": n * (degree + 3) + products,
@@ -126,6 +131,11 @@ def is_weighted(network: Network) -> bool:
 def dual_model(n: int, loss: str) -> int | None:
     """Operations of agent 1's dual step, 2 n for squared loss; the paper has no figure for the others (None)."""
     return SQUARED_DUAL * int(n) if loss == "squared" else None
+
+
+def answer_model(n: int, degree: int) -> int:
+    """Operations of agent 1's late vector in the fast method, its `degree` neighbours' included."""
+    return int(n) * (ANSWER + HEARD * int(degree)) if degree else 0
 
 
 def doublings(n: int, d_j: int, *, single: bool) -> dict[str, int]:

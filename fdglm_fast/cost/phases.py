@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, NamedTuple
 
-from fdglm_fast.cost.counting import NOBODY, CountingMath, Ledger, variable
+from fdglm_fast.cost.counting import NOBODY, CountingMath, Ledger, Number, variable
 from fdglm_fast.kernels import iterate, losses, penalties, updates
 
 
@@ -30,7 +30,11 @@ ROUTINES = (
     Routine(iterate, "sum_groups", "theta"),
     Routine(iterate, "v_update", "v", argument=1),
     Routine(iterate, "shared_sum", "shared", first_agent=True),
+    Routine(updates, "mix", "lambda", argument=0),
     Routine(updates, "lambda_half", "lambda", argument=0),
+    # Agent 1's late vector, at agent 1 and at its neighbours, is counted with agent 1's dual step.
+    Routine(updates, "answer", "dual", first_agent=True),
+    Routine(updates, "hear", "dual", first_agent=True),
     Routine(updates, "loss_step", "dual", first_agent=True),
     Routine(updates, "settle", "lambda", argument=1),
     Routine(updates, "report_dual", "average", first_agent=True),
@@ -48,6 +52,7 @@ def install(ledger: Ledger, dual_steps: list[int]) -> None:
         original = getattr(routine.module, routine.name)
         setattr(routine.module, routine.name, _charged(original, routine, ledger))
     setattr(updates, "dual_step", _measured(updates.dual_step, ledger, dual_steps))  # noqa: B010
+    setattr(updates, "clear", _cleared(ledger))  # noqa: B010
     setattr(penalties, "prox", _stored(penalties.prox, 4))  # noqa: B010
     setattr(penalties, "soft_threshold", _stored(penalties.soft_threshold, 0))  # noqa: B010
     for module in (losses, penalties):
@@ -60,6 +65,15 @@ def _charged(original: Callable[..., Any], routine: Routine, ledger: Ledger) -> 
         agent = NOBODY if routine.argument is None else int(arguments[routine.argument])
         with ledger.working(routine.phase, 0 if routine.first_agent else agent):
             return original(*arguments)
+
+    return call
+
+
+def _cleared(ledger: Ledger) -> Callable[..., Any]:
+    """A row of zeros is a row of numbers like any other: adding it up counts."""
+
+    def call(Z: Any, tile: int, row: int) -> None:
+        Z[tile, row] = [Number(0.0, ledger, row) for _ in range(Z.shape[2])]
 
     return call
 

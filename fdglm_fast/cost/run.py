@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fdglm_fast.cost.model import (
+    answer_model,
     dual_model,
     fast_cost,
     is_weighted,
@@ -93,19 +94,22 @@ def run_cost(problem: Problem, network: Network, method: str = "paper", gossip: 
     flags = {"prox": name != "none", "weighted": is_weighted(network), "single": m == 1}
     spent = [sum(phase_model(n, d_j, degree, penalty=name, method=method, **flags).values()) for d_j, degree in kinds]
     total = sum(int(count) * each for count, each in zip(counts, spent, strict=True))
+    total += answer_model(n, int(network.degrees[0])) if method == "fast" else 0
     sent = messages(network, n, problem.dtype.itemsize, method)
     sizes = n, d, m, network.max_degree
     fast = method == "fast"
-    # Each round more is a sum over the neighbours, the Laplacian, and three numbers added up.
-    rounds = (gossip - 1) * n * (network.max_degree + 5.0)
+    # Each round more is a sum over the neighbours, the Laplacian, and three numbers added up; agent 1's late vector
+    # goes as many rounds as the others.
+    more = gossip - 1 if gossip == 1 else 2 * gossip - 1
+    rounds, again = (k * n * (network.max_degree + 5.0) for k in (more, gossip - 1))
     return RunCost(
         fast_cost(*sizes) + rounds if fast else paper_cost(*sizes),
-        total + int((gossip - 1) * n * float((network.degrees + 5.0).sum())) + (dual_model(n, problem.loss.name) or 0),
+        total + int(more * n * float((network.degrees + 5.0).sum())) + (dual_model(n, problem.loss.name) or 0),
         paper_cost(n, d, 1, 0),
         sent.total_count // sent.exchanges,
         sent.total_bytes // sent.exchanges,
-        sent.exchanges * gossip,
-        look_cost(*sizes) + rounds if fast else 0.0,
-        restart_cost(*sizes) + rounds if fast else 0.0,
+        sent.exchanges * (more + 1),
+        look_cost(*sizes) + again if fast else 0.0,
+        restart_cost(*sizes) + again if fast else 0.0,
         gossip,
     )

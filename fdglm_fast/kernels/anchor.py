@@ -2,8 +2,7 @@
 
     u_0 <- u_0 - L p,    p <- 0,    lambda_0 <- lambda
 
-and, on the way, what the weight between primal and dual needs: |dv|^2 = <p, L p>, because v - v_0 = -L^(1/2) p, and
-|d lambda|^2.
+and, on the way, what the weight between primal and dual needs: |dv|^2, for which <p, L p> stands, and |d lambda|^2.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from numba import get_thread_id, prange
 
 from fdglm_fast.kernels._jit import inlined, kernel
 from fdglm_fast.kernels.arrays import Neighbours, State, Tiles
-from fdglm_fast.kernels.line import blank, dot, load, store
+from fdglm_fast.kernels.line import clear, dot, load, store
 from fdglm_fast.kernels.updates import laplacian, neighbour_sum, shared_sum
 
 
@@ -21,15 +20,16 @@ from fdglm_fast.kernels.updates import laplacian, neighbour_sum, shared_sum
 def publish_p(j: int, tile: int, slot: int, state: State) -> None:
     """p_j goes where neighbours look for it, and is zero from now on."""
     store(state.u, slot, j, load(state.v, tile, j))
-    store(state.v, tile, j, blank(state.v))
+    clear(state.v, tile, j)
 
 
 @inlined
 def anchor_u(j: int, tile: int, slot: int, group: int, first: bool, near: Neighbours, state: State) -> None:
-    """u_0 - (L p)_j, and the tile's part of <p, L p>."""
+    """u_0 - (L p)_j, and the tile's part of <p, L p> and |p|^2."""
     p, moves = load(state.u, slot, j), state.moves[group, j]
     image = laplacian(near.degree[j], p, neighbour_sum(j, state.u, slot, state.pool, slot, near))
     store(state.u_anchor, tile, j, load(state.u_anchor, tile, j) - image)
+    moves[2] = dot(p, p) + (0.0 if first else moves[2])
     moves[0] = dot(p, image) + (0.0 if first else moves[0])
 
 
@@ -39,7 +39,7 @@ def anchor_lambda(j: int, tile: int, group: int, first: bool, state: State) -> N
     lam, moves = load(state.lam, tile, j), state.moves[group, j]
     move = lam - load(state.lam_anchor, tile, j)
     store(state.lam_anchor, tile, j, lam)
-    moves[2] = dot(move, move) + (0.0 if first else moves[2])
+    moves[1] = dot(move, move) + (0.0 if first else moves[1])
 
 
 @inlined
@@ -55,7 +55,7 @@ def anchor_tile(tile: int, slot: int, thread: int, group: int, first: bool, near
 
 @kernel
 def anchor(tiles: Tiles, near: Neighbours, state: State) -> None:
-    """All agents' restart; `state.moves` gets <p, L p>, untouched, |d lambda|^2 by group and agent."""
+    """All agents' restart; `state.moves` gets <p, L p>, |d lambda|^2 and |p|^2 by group and agent."""
     all_tiles, groups = state.lam.shape[0], state.partial.shape[0]
     for index in prange(groups):
         group, slot = np.int64(index), get_thread_id()

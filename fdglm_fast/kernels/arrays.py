@@ -64,15 +64,21 @@ class Steps(NamedTuple):
     """tau for the prox, t for v, s = sigma/n per agent; and how an iterate follows from the map T.
 
     The paper's method, where `pull` is empty, takes z+ = T(z). The fast one takes, in the i-th iteration of a call,
-    z+ = R + pull_i (z_0 - R), where R = 2 T(z) - z, or T(z) without `reflect`, and z_0 is the anchor.
+    z+ = R + pull_i (z_0 - R), where R = 2 T(z) - z and z_0 is the anchor, or T(z) + relax_i (T(z) - z) if pull_i is
+    zero.
     """
 
     tau: float
-    t: Any  # scalar of the data's dtype
+    t: Any  # scalar of the data's dtype, as are `first` and `shift`
     s: Any  # (m,), dtype of the data
+    first: Any  # the step of agent 1's dual prox
     pull: Any  # (iterations of the call,), dtype of the data
-    reflect: Any  # likewise, bool
+    relax: Any  # likewise
     scale: Any  # (d,) float64: theta's step and tau are these times larger, column by column; empty: they are equal
+    mix: Any  # (m,), dtype of the data: t s; empty where the steps of neighbours are not mixed
+    hears: Any  # (m,) bool: whether agent j is a neighbour of agent 1; empty likewise
+    joined: Any  # (m,), dtype of the data: the weight of that edge; empty likewise
+    shift: Any  # t s_1/first
     check: bool = False  # form the sums of `State.moves`
 
 
@@ -95,10 +101,12 @@ class State(NamedTuple):
     w: Any  # (d,) 2 theta+ - theta
     partial: Any  # (groups, d) float64, X' lambda by group
     u: Any  # (slots, m, B) 2 v+ - v
+    q: Any  # (slots, m, B) X w; no rows in the paper's method
+    front: Any  # (slots, 2, B) of agent 1: lambda_1+, and the vector that its neighbours get
     pool: Any  # (slots, shared sums, B)
     line: Any  # (threads, 1, B)
     image: Any  # (slots, m, B) L lambda, for the sums of a check
-    moves: Any  # (groups, m, 3) float64, of a check: <lambda, L lambda>, <d lambda, L lambda>, |d lambda|^2
+    moves: Any  # (groups, m, 3) float64, of a check: |L lambda|^2, |d lambda|^2; of a restart: see `anchor`
     tally: Any = None  # operations executed, (threads, phases, m) int64; None compiles the counting out
 
 

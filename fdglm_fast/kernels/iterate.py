@@ -18,13 +18,23 @@ from numba import get_thread_id, prange
 
 from fdglm_fast.kernels._jit import inlined, kernel, scalar
 from fdglm_fast.kernels.arrays import Model, Neighbours, State, Steps, Tiles
-from fdglm_fast.kernels.updates import image_update, lambda_update, shared_sum, theta_update, v_update
+from fdglm_fast.kernels.updates import first_update, image_update, lambda_update, shared_sum, theta_update, v_update
 
 COLUMNS = 512  # columns of g that one thread sums up at a time
 
 
 @inlined
-def v_tile(i: int, tile: int, slot: int, thread: int, near: Neighbours, steps: Steps, state: State) -> None:
+def v_tile(
+    i: int,
+    tile: int,
+    slot: int,
+    thread: int,
+    tiles: Tiles,
+    offsets: Any,
+    near: Neighbours,
+    steps: Steps,
+    state: State,
+) -> None:
     """v+ and u of the agents that are here on one tile, where lambda of their neighbours is known."""
     if steps.pull.size == 0 or steps.check:
         for q in range(state.pool.shape[1]):
@@ -33,7 +43,7 @@ def v_tile(i: int, tile: int, slot: int, thread: int, near: Neighbours, steps: S
         for j in range(state.v.shape[1]):
             image_update(j, tile, slot, near, state)
     for j in range(state.v.shape[1]):
-        v_update(i, j, tile, slot, thread, near, steps, state)
+        v_update(i, j, tile, slot, thread, tiles, offsets, near, steps, state)
 
 
 @scalar
@@ -51,11 +61,12 @@ def tile_update(
     """The i-th iteration of a call, of all agents on one tile; `slot` is the scratch of the thread that does it."""
     agents = state.lam.shape[1]
     if agents > 1:
-        v_tile(i, tile, slot, slot, near, steps, state)
+        v_tile(i, tile, slot, slot, tiles, offsets, near, steps, state)
         for q in range(state.pool.shape[1]):
             shared_sum(q, state.u, slot, slot, slot, near, state)
+    first_update(tile, slot, slot, tiles, offsets, near, model, steps, state)
     for j in range(agents):
-        lambda_update(i, j, tile, slot, slot, tiles, offsets, near, model, steps, state)
+        lambda_update(i, j, tile, slot, slot, tiles, offsets, near, steps, state)
 
 
 @kernel
@@ -100,16 +111,19 @@ def iterate_agents(
                 for index in prange(agents):
                     j = np.int64(index)
                     for tile in range(start, stop):
-                        v_update(i, j, tile, tile - start, get_thread_id(), near, steps, state)
+                        slot = tile - start
+                        v_update(i, j, tile, slot, get_thread_id(), tiles, offsets, near, steps, state)
                 for index in prange(sums):
                     q = np.int64(index)
                     for tile in range(start, stop):
                         shared_sum(q, state.u, tile - start, tile - start, get_thread_id(), near, state)
+            for index in prange(stop - start):
+                slot = np.int64(index)
+                first_update(start + slot, slot, get_thread_id(), tiles, offsets, near, model, steps, state)
             for index in prange(agents):
                 j = np.int64(index)
                 for tile in range(start, stop):
-                    slot = tile - start
-                    lambda_update(i, j, tile, slot, get_thread_id(), tiles, offsets, near, model, steps, state)
+                    lambda_update(i, j, tile, tile - start, get_thread_id(), tiles, offsets, near, steps, state)
         blocks = (state.g.size + COLUMNS - 1) // COLUMNS
         for index in prange(blocks):
             sum_groups(np.int64(index) * COLUMNS, state)

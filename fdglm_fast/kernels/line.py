@@ -31,6 +31,11 @@ def store(Z: Any, tile: int, row: int, line: Any) -> None:
     Z[tile, row] = line
 
 
+def clear(Z: Any, tile: int, row: int) -> None:
+    """Z[tile, row] = 0."""
+    Z[tile, row] = 0
+
+
 def blank(Z: Any) -> Any:
     """A line of zeros for numbers like those of Z."""
     return 0
@@ -170,6 +175,11 @@ def _load_compiled(Z, tile, row):  # type: ignore[no-untyped-def]
 @overload(store, jit_options=INLINED)
 def _store_compiled(Z, tile, row, line):  # type: ignore[no-untyped-def]
     return lambda Z, tile, row, line: _store(Z[tile, row], line)
+
+
+@overload(clear, jit_options=INLINED)
+def _clear_compiled(Z, tile, row):  # type: ignore[no-untyped-def]
+    return lambda Z, tile, row: _store(Z[tile, row], _blank(Z))
 
 
 @overload(blank, jit_options=INLINED)

@@ -3,7 +3,9 @@
 Row groups are taken in chunks. The v phase of a chunk needs the neighbours' lambda, its lambda phase their u:
 
     v_chunk       lambda of other ranks in; v+, u of the own agents; u of boundary agents out
-    lambda_chunk  u of other ranks in; lambda+ and the chunk's part of X' lambda+; lambda of boundary agents out
+    first_chunk   u of other ranks in; where agent 1 is, lambda_1+; agent 1's own vector out (where steps are mixed)
+    lambda_chunk  u of other ranks, or agent 1's vector, in; lambda+ and the chunk's part of X' lambda+; lambda of
+                  boundary agents out
     turn          g = X' lambda from its parts, then theta+ for the next iteration
 
 Rows of other ranks' agents (the halo) follow the own rows in `state.lam` and `state.u`, so that the updates of the
@@ -17,12 +19,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import get_thread_id, prange
 
-from fdglm_fast.kernels._jit import kernel, scalar
+from fdglm_fast.kernels._jit import inlined, kernel, scalar
 from fdglm_fast.kernels.anchor import anchor_tile, publish_p
 from fdglm_fast.kernels.arrays import Model, Neighbours, State, Steps, Tiles
 from fdglm_fast.kernels.iterate import COLUMNS, sum_groups, v_tile
 from fdglm_fast.kernels.line import fetch
-from fdglm_fast.kernels.updates import lambda_update, shared_sum, theta_update
+from fdglm_fast.kernels.updates import first_update, lambda_update, shared_sum, theta_update
 
 
 class Rows(NamedTuple):
@@ -95,6 +97,8 @@ def v_chunk(
     arrived: bool,
     coming: Rows,
     leaving: Rows,
+    tiles: Tiles,
+    offsets: Any,
     near: Neighbours,
     steps: Steps,
     state: State,
@@ -108,8 +112,51 @@ def v_chunk(
         fetch_tile(state.v, tile + 1)
         if arrived:
             unpack_rows(lam_in, state.lam, tile, tile, coming, chunk)
-        v_tile(i, tile, slot, thread, near, steps, state)
+        v_tile(i, tile, slot, thread, tiles, offsets, near, steps, state)
         pack_rows(u_out, state.u, slot, tile, leaving, chunk)
+
+
+@inlined
+def open_tile(
+    tile: int,
+    chunk: Chunk,
+    u_in: Any,
+    coming: Rows,
+    tiles: Tiles,
+    offsets: Any,
+    near: Neighbours,
+    model: Model,
+    steps: Steps,
+    state: State,
+) -> None:
+    """What comes before lambda on a tile: u of other ranks, sums that are shared, and agent 1 where it is here."""
+    slot, thread = chunk.slot + tile - chunk.first, get_thread_id()
+    unpack_rows(u_in, state.u, slot, tile, coming, chunk)
+    for q in range(state.pool.shape[1]):
+        shared_sum(q, state.u, slot, slot, thread, near, state)
+    if tiles.y.size > 0:
+        first_update(tile, slot, thread, tiles, offsets, near, model, steps, state)
+
+
+@kernel
+def first_chunk(
+    chunk: Chunk,
+    u_in: Any,
+    first_out: Any,
+    coming: Rows,
+    leaving_first: Rows,
+    tiles: Tiles,
+    offsets: Any,
+    near: Neighbours,
+    model: Model,
+    steps: Steps,
+    state: State,
+) -> None:
+    """Agent 1's update of a chunk before the others', and its vector for the ranks of its neighbours."""
+    for index in prange(chunk.stop - chunk.first):
+        tile = chunk.first + np.int64(index)
+        open_tile(tile, chunk, u_in, coming, tiles, offsets, near, model, steps, state)
+        pack_rows(first_out, state.front, chunk.slot + np.int64(index), tile, leaving_first, chunk)
 
 
 @kernel
@@ -117,8 +164,10 @@ def lambda_chunk(
     i: int,
     chunk: Chunk,
     u_in: Any,
+    first_in: Any,
     lam_out: Any,
     coming: Rows,
+    coming_first: Rows,
     leaving: Rows,
     tiles: Tiles,
     offsets: Any,
@@ -127,18 +176,19 @@ def lambda_chunk(
     steps: Steps,
     state: State,
 ) -> None:
-    """lambda+ of the own agents on a chunk, and the chunk's part of X' lambda+."""
+    """lambda+ of the own agents on a chunk, and the chunk's part of X' lambda+; `first_chunk` was before, if at all."""
     for index in prange(chunk.stop_group - chunk.first_group):
         start = (chunk.first_group + np.int64(index)) * tiles.group
         thread = get_thread_id()
         for tile in range(start, min(start + tiles.group, chunk.stop)):
             slot = chunk.slot + tile - chunk.first
             fetch_tile(state.u, slot + 1)
-            unpack_rows(u_in, state.u, slot, tile, coming, chunk)
-            for q in range(state.pool.shape[1]):
-                shared_sum(q, state.u, slot, slot, thread, near, state)
+            if steps.mix.size > 0:
+                unpack_rows(first_in, state.front, slot, tile, coming_first, chunk)
+            else:
+                open_tile(tile, chunk, u_in, coming, tiles, offsets, near, model, steps, state)
             for j in range(offsets.size - 1):
-                lambda_update(i, j, tile, slot, thread, tiles, offsets, near, model, steps, state)
+                lambda_update(i, j, tile, slot, thread, tiles, offsets, near, steps, state)
             pack_rows(lam_out, state.lam, tile, tile, leaving, chunk)
 
 

@@ -8,13 +8,15 @@
 with t = tau/n and s = sigma/n. X_j' lambda_j+ is taken while the tile is still in cache: it belongs to the next theta
 update, and so X is read once an iteration.
 
-The fast method has L^(1/2) in the place of L, a step of its own for v, and goes from z = (theta, v, lambda) not to
-T(z) but to a point between its reflection and an anchor (`follow`). It keeps p instead of v, where u = L^(1/2) v =
-u_0 - L p; with p+ = p + t lambda
+The fast method has a step of its own for v, and goes from z = (theta, v, lambda) not to T(z) but beyond it, or to a
+point between its reflection and an anchor (`follow`). It keeps p instead of v, where u = u_0 - L p. With p+ = p + t
+lambda and q_j = X_j (2 theta_j+ - theta_j)
 
-    lambda_j+ = lambda_j + s_j [X_j (2 theta_j+ - theta_j) + u_0 - (L (2 p+ - p))_j]
+    lambda_j+ = lambda_j + s_j [q_j + u_0 - (L (2 p+ - p + t s q))_j]
 
-so that neighbours exchange one vector, 2 p+ - p, and no square root is formed.
+for which neighbours exchange one vector; t s q mixes their steps (see `fdglm_fast.local_steps`), and is left out where
+`Steps.mix` is empty. Agent 1's step is that of a metric in which its neighbours move with it: with a = lambda_1^half it
+takes lambda_1+ = prox_{first loss*}(a) and sends t s_1 (q_1 - (a - lambda_1+)/first) + 2 p+ - p when it knows them.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from typing import Any
 
 from fdglm_fast.kernels._jit import inlined, scalar
 from fdglm_fast.kernels.arrays import Model, Neighbours, State, Steps, Tiles
-from fdglm_fast.kernels.line import blank, dot, fetch, load, store
+from fdglm_fast.kernels.line import blank, clear, dot, fetch, load, store
 from fdglm_fast.kernels.losses import dual_step
 from fdglm_fast.kernels.penalties import prox_all, prox_operations
 from fdglm_fast.kernels.rows import add_matvec, add_rows, add_weighted_rows, dot_columns
@@ -49,10 +51,16 @@ def extrapolate(new: Any, old: Any) -> Any:
 
 
 @inlined
-def follow(new: Any, old: Any, anchor: Any, pull: Any, reflect: Any) -> Any:
-    """R + pull (anchor - R) with new = T(old) and R = 2 new - old, or R = new without `reflect`."""
-    there = extrapolate(new, old) if reflect else new
+def follow(new: Any, old: Any, anchor: Any, pull: Any) -> Any:
+    """R + pull (anchor - R) with new = T(old) and its reflection R = 2 new - old."""
+    there = extrapolate(new, old)
     return there + pull * (anchor - there)
+
+
+@inlined
+def overstep(new: Any, old: Any, relax: Any) -> Any:
+    """new + relax (new - old), beyond new = T(old)."""
+    return new + relax * (new - old)
 
 
 @inlined
@@ -97,11 +105,22 @@ def additions(j: int, near: Neighbours) -> int:
 
 
 @inlined
-def v_update(i: int, j: int, tile: int, slot: int, thread: int, near: Neighbours, steps: Steps, state: State) -> None:
+def v_update(
+    i: int,
+    j: int,
+    tile: int,
+    slot: int,
+    thread: int,
+    tiles: Tiles,
+    offsets: Any,
+    near: Neighbours,
+    steps: Steps,
+    state: State,
+) -> None:
     """v_j+ and u_j = 2 v_j+ - v_j on a tile, in the i-th iteration of a call."""
     B = state.v.shape[2]
     if steps.pull.size > 0:
-        p_update(i, j, tile, slot, steps, state)
+        p_update(i, j, tile, slot, thread, tiles, offsets, steps, state)
         note(state.tally, thread, V, j, 4 * B)
     else:
         old, lam = load(state.v, tile, j), load(state.lam, tile, j)
@@ -114,14 +133,36 @@ def v_update(i: int, j: int, tile: int, slot: int, thread: int, near: Neighbours
 
 
 @inlined
-def p_update(i: int, j: int, tile: int, slot: int, steps: Steps, state: State) -> None:
-    """u = 2 p+ - p with p+ = p + t lambda, and the next p; its anchor is zero."""
+def p_update(
+    i: int, j: int, tile: int, slot: int, thread: int, tiles: Tiles, offsets: Any, steps: Steps, state: State
+) -> None:
+    """u = 2 p+ - p with p+ = p + t lambda, and the next p, whose anchor is zero; u is mixed with t s q."""
     old = load(state.v, tile, j)
     new = ascend(old, steps.t, load(state.lam, tile, j))
     ahead = extrapolate(new, old)
-    there = ahead if steps.reflect[i] else new
-    store(state.u, slot, j, ahead)
-    store(state.v, tile, j, there - steps.pull[i] * there)
+    if steps.pull[i] > 0:
+        store(state.v, tile, j, ahead - steps.pull[i] * ahead)
+    else:
+        store(state.v, tile, j, overstep(new, old, steps.relax[i]))
+    if steps.mix.size > 0:
+        ahead = mix(j, tile, slot, thread, ahead, tiles, offsets, steps, state)
+    if steps.mix.size > 0 and j == 0 and tiles.y.size > 0:  # agent 1 answers later: until then its row adds nothing
+        store(state.front, slot, 1, ahead)
+        clear(state.u, slot, j)
+    else:
+        store(state.u, slot, j, ahead)
+
+
+@inlined
+def mix(
+    j: int, tile: int, slot: int, thread: int, ahead: Any, tiles: Tiles, offsets: Any, steps: Steps, state: State
+) -> Any:
+    """ahead + t s_j q_j, where q_j = X_j w_j is kept for the lambda update."""
+    start, stop = offsets[j], offsets[j + 1]
+    q = add_matvec(blank(state.lam), tiles.X, tile, state.w, start, stop)
+    store(state.q, slot, j, q)
+    note(state.tally, thread, LAMBDA, j, (2 * (stop - start) - 1 + 2) * state.lam.shape[2])
+    return ascend(ahead, steps.mix[j], q)
 
 
 @inlined
@@ -145,26 +186,69 @@ def lambda_half(
 ) -> Any:
     """lambda_j + s [X_j w_j + (L u)_j] on a tile; in the fast method u_0 - (L u)_j."""
     start, stop, several = offsets[j], offsets[j + 1], state.lam.shape[1] > 1
+    mixed, around = steps.mix.size > 0, -1
     line = blank(state.lam)
     if several:
-        line = laplacian(
-            near.degree[j], load(state.u, slot, j), neighbour_sum(j, state.u, slot, state.pool, slot, near)
-        )
+        own = load(state.u, slot, j)
+        if mixed and j == 0 and tiles.y.size > 0:
+            own = load(state.front, slot, 1)
+        line = laplacian(near.degree[j], own, neighbour_sum(j, state.u, slot, state.pool, slot, near))
+        around = additions(j, near) + 2
         if steps.pull.size > 0:
             line = load(state.u_anchor, tile, j) - line
-    line = add_matvec(line, tiles.X, tile, state.w, start, stop)
-    around = additions(j, near) + 2 + (1 if steps.pull.size > 0 else 0) if several else -1
-    note(state.tally, thread, LAMBDA, j, (2 * (stop - start) + around + 2) * state.lam.shape[2])
+            around += 1
+    if mixed:
+        line = line + load(state.q, slot, j)
+        around += 1
+        if steps.hears[j]:
+            line = hear(j, slot, line, steps, state)
+    else:
+        line = add_matvec(line, tiles.X, tile, state.w, start, stop)
+        around += 2 * (stop - start)
+    note(state.tally, thread, LAMBDA, j, (around + 2) * state.lam.shape[2])
     return ascend(load(state.lam, tile, j), steps.s[j], line)
 
 
 @inlined
+def hear(j: int, slot: int, line: Any, steps: Steps, state: State) -> Any:
+    """Agent 1's vector, which was not in the sum over the neighbours of agent j, times the weight of their edge."""
+    return ascend(line, steps.joined[j], load(state.front, slot, 1))
+
+
+@inlined
+def first_update(
+    tile: int,
+    slot: int,
+    thread: int,
+    tiles: Tiles,
+    offsets: Any,
+    near: Neighbours,
+    model: Model,
+    steps: Steps,
+    state: State,
+) -> None:
+    """Agent 1 goes before the others: lambda_1+ on a tile and, where steps are mixed, the vector that it sends."""
+    half = lambda_half(0, tile, slot, thread, tiles, offsets, near, steps, state)
+    line = loss_step(tile, thread, half, tiles, model, steps, state)
+    report_dual(tile, thread, steps, state)
+    store(state.front, slot, 0, line)
+    if steps.mix.size > 0:
+        answer(slot, half, line, steps, state)
+
+
+@inlined
+def answer(slot: int, half: Any, line: Any, steps: Steps, state: State) -> None:
+    """What agent 1 sends: its part of 2 p+ - p + t s q, less t s_1 z with z = (lambda_1^half - lambda_1+)/first."""
+    store(state.front, slot, 1, descend(load(state.front, slot, 1), steps.shift, half - line))
+
+
+@inlined
 def loss_step(tile: int, thread: int, line: Any, tiles: Tiles, model: Model, steps: Steps, state: State) -> Any:
-    """lambda_1+ = prox_{s loss*}(lambda_1^half) on a tile. Padding rows stay zero."""
+    """lambda_1+ = prox_{first loss*}(lambda_1^half) on a tile. Padding rows stay zero."""
     store(state.line, thread, 0, line)
-    numbers, y, s = state.line[thread, 0], tiles.y[tile], steps.s[0]
+    numbers, y = state.line[thread, 0], tiles.y[tile]
     for b in range(min(numbers.size, tiles.rows - tile * numbers.size)):
-        numbers[b] = dual_step(model.loss, model.k, numbers[b], s, y[b])
+        numbers[b] = dual_step(model.loss, model.k, numbers[b], steps.first, y[b])
     return load(state.line, thread, 0)
 
 
@@ -184,8 +268,11 @@ def report_dual(tile: int, thread: int, steps: Steps, state: State) -> None:
 def settle(i: int, j: int, tile: int, thread: int, line: Any, steps: Steps, state: State) -> Any:
     """The next lambda_j from lambda_j+, in its place."""
     if steps.pull.size > 0:
-        old, anchor = load(state.lam, tile, j), load(state.lam_anchor, tile, j)
-        line = follow(line, old, anchor, steps.pull[i], steps.reflect[i])
+        old = load(state.lam, tile, j)
+        if steps.pull[i] > 0:
+            line = follow(line, old, load(state.lam_anchor, tile, j), steps.pull[i])
+        else:
+            line = overstep(line, old, steps.relax[i])
         note(state.tally, thread, LAMBDA, j, 4 * state.lam.shape[2])
     store(state.lam, tile, j, line)
     return line
@@ -193,16 +280,14 @@ def settle(i: int, j: int, tile: int, thread: int, line: Any, steps: Steps, stat
 
 @inlined
 def add_moves(j: int, tile: int, slot: int, group: int, first: bool, line: Any, state: State) -> None:
-    """The tile's part of <lambda, L lambda>, <d lambda, L lambda>, |d lambda|^2 of agent j; T is lambda + d lambda."""
-    lam, moves = load(state.lam, tile, j), state.moves[group, j]
-    move = line - lam
+    """The tile's part of |(L lambda)_j|^2 and |d lambda_j|^2; T is lambda + d lambda."""
+    move, moves = line - load(state.lam, tile, j), state.moves[group, j]
     if first:
         moves[:] = 0.0
     if state.lam.shape[1] > 1:
         image = load(state.image, slot, j)
-        moves[0] += dot(lam, image)
-        moves[1] += dot(move, image)
-    moves[2] += dot(move, move)
+        moves[0] += dot(image, image)
+    moves[1] += dot(move, move)
 
 
 @inlined
@@ -225,17 +310,16 @@ def lambda_update(
     tiles: Tiles,
     offsets: Any,
     near: Neighbours,
-    model: Model,
     steps: Steps,
     state: State,
 ) -> None:
     """The next lambda_j on a tile, and the tile's part of X_j' lambda_j; the i-th iteration of a call."""
     fetch(state.lam, tile + 1, j)
     fetch(state.v, tile + 1, j)
-    line = lambda_half(j, tile, slot, thread, tiles, offsets, near, steps, state)
     if j == 0 and tiles.y.size > 0:  # on ranks, y is only where agent 1 is
-        line = loss_step(tile, thread, line, tiles, model, steps, state)
-        report_dual(tile, thread, steps, state)
+        line = load(state.front, slot, 0)
+    else:
+        line = lambda_half(j, tile, slot, thread, tiles, offsets, near, steps, state)
     group = tile // tiles.group
     first = tile == group * tiles.group
     if steps.check:
@@ -254,7 +338,7 @@ def theta_update(i: int, offsets: Any, model: Model, steps: Steps, state: State)
     prox_all(model.penalty, model.reg, model.a, model.b, model.groups, steps.tau, scale, g, g, model.norms)
     each = 2 + prox_operations(model.penalty) + state.partial.shape[0] - 1
     if steps.pull.size > 0:
-        follow_theta(theta, g, w, state.theta_out, state.theta_anchor, steps.pull[i], steps.reflect[i])
+        follow_theta(theta, g, w, state.theta_out, state.theta_anchor, steps.pull[i], steps.relax[i])
         each += 3
     else:
         extrapolate_theta(theta, g, w)
@@ -273,14 +357,13 @@ def extrapolate_theta(theta: Any, new: Any, w: Any) -> None:
 
 
 @scalar
-def follow_theta(theta: Any, new: Any, w: Any, out: Any, anchor: Any, pull: Any, reflect: Any) -> None:
+def follow_theta(theta: Any, new: Any, w: Any, out: Any, anchor: Any, pull: Any, relax: Any) -> None:
     """w = 2 theta+ - theta, theta+ reported, and the next theta of the fast method."""
     for c in range(theta.size):
         ahead = extrapolate(new[c], theta[c])
         w[c] = ahead
         out[c] = new[c]
-        there = ahead if reflect else new[c]
-        theta[c] = there + pull * (anchor[c] - there)
+        theta[c] = ahead + pull * (anchor[c] - ahead) if pull > 0 else overstep(new[c], theta[c], relax)
 
 
 @scalar

@@ -6,11 +6,14 @@
     lambda phase of chunk 0, its lambda leaves for the next iteration
     v phase of chunk 2, ...
 
-X is read once, in the lambda phase, and every message has at least one phase of another chunk to travel.
+X is read once, in the lambda phase, and every message has at least one phase of another chunk to travel. Where steps of
+neighbours are mixed (the fast method), X is read in the v phase too, and between the two phases of a chunk comes agent
+1's, whose vector leaves when it knows those of its neighbours.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +25,7 @@ from fdglm_fast.halpern import Halpern
 from fdglm_fast.kernels.arrays import State, Steps, aligned_zeros, group_count, most_threads
 from fdglm_fast.kernels.ranks import Chunk
 from fdglm_fast.mpi.exchange import Exchange
-from fdglm_fast.mpi.halo import local_plan
+from fdglm_fast.mpi.halo import Route, first_route, local_plan
 from fdglm_fast.neighbours import Plan, plan_neighbours
 from fdglm_fast.network import Network
 from fdglm_fast.problem import Problem
@@ -34,15 +37,20 @@ CHUNKS = 4  # at most
 CHUNK_BYTES = 16 << 20  # of an iteration: less is not worth two more calls of the kernels
 
 
-def cut_chunks(groups: int, group: int, tiles: int, chunks: int) -> list[Chunk]:
-    """`chunks` runs of row groups of nearly equal length; slots alternate between two halves."""
+def cut_chunks(groups: int, group: int, tiles: int, chunks: int, phases: int = 2) -> list[Chunk]:
+    """`chunks` runs of row groups of nearly equal length; the slots of as many as there are phases are apart."""
     ends = [groups * c // chunks for c in range(chunks + 1)]
     longest = max(b - a for a, b in pairwise(ends)) * group
-    return [Chunk(a, b, a * group, min(b * group, tiles), (c % 2) * longest) for c, (a, b) in enumerate(pairwise(ends))]
+    return [
+        Chunk(a, b, a * group, min(b * group, tiles), (c % phases) * longest) for c, (a, b) in enumerate(pairwise(ends))
+    ]
 
 
 class RankEngine(Engine):
     """The own agents' state after `iteration` iterations; theta in agent order, of the own columns."""
+
+    phases = 2  # of a chunk, v and lambda
+    kinds: tuple[str, ...] = ("lambda", "u")  # that are exchanged in an iteration
 
     def __init__(
         self,
@@ -60,14 +68,19 @@ class RankEngine(Engine):
         wanted = chunks or min(CHUNKS, max(1, bytes_per_iteration(problem) // CHUNK_BYTES))
         # Every rank must cut in the same way: the messages are those of whole chunks.
         wanted = min(groups, team.decide("number of chunks", wanted))
-        self._chunks = cut_chunks(groups, problem.tiles.group, tiles, wanted)
+        self._chunks = cut_chunks(groups, problem.tiles.group, tiles, wanted, self.phases)
         self.team, self.halo = team, team.halo_for(plan_neighbours(network, problem.dtype))
         super().__init__(problem, network, steps, schedule="tiles", threads=threads, team=team)
+        self._routes = self._make_routes(network)
         self._coming, self._leaving = self.halo.coming, self.halo.leaving
-        self.exchange = Exchange(team.comm, self.halo, self._chunks, problem.tiles.X.shape[2], problem.dtype)
-        team.exchange = self.exchange
+        self.exchange = Exchange(team.comm, self._routes, self._chunks, problem.tiles.X.shape[2], problem.dtype)
+        team.exchange, team.kinds = self.exchange, self.kinds
         if not self.anchored:
             self._send_lambda()
+
+    def _make_routes(self, network: Network) -> dict[str, Route]:
+        way = self.halo.route
+        return {"lambda": way, "u": way}
 
     def _make_plan(self, network: Network) -> Plan:
         return local_plan(plan_neighbours(network, self.problem.dtype), self.halo)
@@ -77,7 +90,7 @@ class RankEngine(Engine):
         several, anchors = self.team.whole.agents > 1, int(self.anchored)
         own, every = self.problem.agents, self.problem.agents + len(self.halo.halo)
         sums = len(self._plan.near.part_start) - 1
-        slots = 2 * max(chunk.stop - chunk.first for chunk in self._chunks)
+        slots = self.phases * max(chunk.stop - chunk.first for chunk in self._chunks)
         return State(
             theta=np.zeros(d),
             theta_out=np.zeros(d),
@@ -91,6 +104,8 @@ class RankEngine(Engine):
             w=aligned_zeros((d,), dtype),
             partial=aligned_zeros((groups, d), np.float64),
             u=aligned_zeros((slots, every if several else 0, B), dtype),
+            q=aligned_zeros((slots, own * anchors if several else 0, B), dtype),
+            front=aligned_zeros((slots, 2, B), dtype),
             pool=aligned_zeros((slots, sums, B), dtype),
             line=aligned_zeros((most_threads(), 1, B), dtype),
             image=aligned_zeros((slots, own * anchors if several else 0, B), dtype),
@@ -110,12 +125,20 @@ class RankEngine(Engine):
             turn(True, False, 0, *shared)
 
     def _pass(self, i: int, steps: Steps) -> None:
-        last = len(self._chunks) - 1
-        for c in range(last + 2):
-            if c <= last:
-                self._v_phase(i, c, steps)
-            if c > 0:
-                self._lambda_phase(i, c - 1, steps)
+        """Every phase of every chunk, each phase a chunk behind the one before."""
+        phases = self._phases()
+        for c in range(len(self._chunks) + len(phases) - 1):
+            for behind, phase in enumerate(phases):
+                if 0 <= c - behind < len(self._chunks):
+                    phase(i, c - behind, steps)
+
+    def _phases(self) -> list[Callable[[int, int, Steps], None]]:
+        return [self._v_phase, self._lambda_phase]
+
+    def _shared(self, steps: Steps) -> tuple[Any, ...]:
+        """What the kernels of the last phases take last."""
+        offsets = self.problem.partition.offsets
+        return self.problem.tiles, offsets, self._plan.near, self._model, steps, self.state
 
     def _v_phase(self, i: int, c: int, steps: Steps) -> None:
         from fdglm_fast.kernels.ranks import v_chunk
@@ -132,6 +155,8 @@ class RankEngine(Engine):
             arrived,
             self._coming,
             self._leaving,
+            self.problem.tiles,
+            self.problem.partition.offsets,
             self._plan.near,
             steps,
             self.state,
@@ -141,21 +166,19 @@ class RankEngine(Engine):
     def _lambda_phase(self, i: int, c: int, steps: Steps) -> None:
         from fdglm_fast.kernels.ranks import lambda_chunk
 
-        exchange = self.exchange
+        exchange, late = self.exchange, self._routes.get("first", self._routes["u"])
         exchange.wait("u", c)
+        exchange.wait("first", c)
         lambda_chunk(
             i,
             self._chunks[c],
             exchange.arriving["u"],
+            exchange.arriving.get("first", exchange.arriving["u"]),
             exchange.leaving["lambda"],
             self._coming,
+            late.coming,
             self._leaving,
-            self.problem.tiles,
-            self.problem.partition.offsets,
-            self._plan.near,
-            self._model,
-            steps,
-            self.state,
+            *self._shared(steps),
         )
         if not self.anchored:
             exchange.start("lambda", c)
@@ -195,6 +218,35 @@ class RankEngine(Engine):
 
 class FastRankEngine(Halpern, RankEngine):
     """The fast method on a rank: 2 p+ - p is exchanged an iteration, lambda at a look, p at a restart."""
+
+    phases = 3  # v, agent 1, lambda
+    kinds = ("u", "first")
+
+    def _make_routes(self, network: Network) -> dict[str, Route]:
+        return {
+            **super()._make_routes(network),
+            "first": first_route(network, self.team.placement, self.team.comm.rank),
+        }
+
+    def _phases(self) -> list[Callable[[int, int, Steps], None]]:
+        if self.team.whole.agents == 1:
+            return super()._phases()
+        return [self._v_phase, self._first_phase, self._lambda_phase]
+
+    def _first_phase(self, i: int, c: int, steps: Steps) -> None:
+        from fdglm_fast.kernels.ranks import first_chunk
+
+        exchange = self.exchange
+        exchange.wait("u", c)
+        first_chunk(
+            self._chunks[c],
+            exchange.arriving["u"],
+            exchange.leaving["first"],
+            self._coming,
+            self._routes["first"].leaving,
+            *self._shared(steps),
+        )
+        exchange.start("first", c)
 
     def _before_look(self) -> None:
         self._send_lambda()

@@ -15,68 +15,72 @@ import numpy.typing as npt
 
 from fdglm_fast.kernels.arrays import aligned_zeros
 from fdglm_fast.kernels.ranks import Chunk
-from fdglm_fast.mpi.halo import Halo
-
-KINDS = ("lambda", "u")
+from fdglm_fast.mpi.halo import Route
 
 
 class Exchange:
     """Buffers and requests. `leaving[kind]` and `arriving[kind]` hold the messages of all chunks, flat."""
 
-    def __init__(self, comm: Any, halo: Halo, chunks: list[Chunk], B: int, dtype: npt.DTypeLike) -> None:
+    def __init__(self, comm: Any, routes: dict[str, Route], chunks: list[Chunk], B: int, dtype: npt.DTypeLike) -> None:
         self.sent: Counter[str] = Counter()
         self.seconds = {"exchange": 0.0, "wait": 0.0}
-        self._halo, self._B, self._chunks = halo, B, chunks
-        out_rows = [len(one) for one in halo.sends.values()]
-        in_rows = [len(one) for one in halo.receives.values()]
-        tiles = chunks[-1].stop
-        self.leaving = {kind: aligned_zeros((tiles * sum(out_rows) * B,), dtype) for kind in KINDS}
-        self.arriving = {kind: aligned_zeros((tiles * sum(in_rows) * B,), dtype) for kind in KINDS}
-        self._graph: Any = None
-        self._running: dict[tuple[str, int], Any] = {}
-        if not (out_rows or in_rows):
-            return
-        self._graph = comm.Create_dist_graph_adjacent(
-            list(halo.receives), list(halo.sends), sourceweights=in_rows, destweights=out_rows
-        )
-        self._messages = {
-            (kind, c): self._pair(kind, c, out_rows, in_rows) for kind in KINDS for c in range(len(chunks))
-        }
-        self._requests = self._persistent()
+        self._B, self._chunks = B, chunks
+        rows = chunks[-1].stop * B
 
-    def _pair(self, kind: str, c: int, out_rows: list[int], in_rows: list[int]) -> tuple[list[Any], list[Any]]:
+        def buffers(side: str) -> dict[str, Any]:
+            sizes = {kind: rows * sum(getattr(route, side).values()) for kind, route in routes.items()}
+            return {kind: aligned_zeros((size,), dtype) for kind, size in sizes.items()}
+
+        self.leaving, self.arriving = buffers("sends"), buffers("receives")
+        self._running: dict[tuple[str, int], Any] = {}
+        self._messages: dict[tuple[str, int], Any] = {}
+        self._requests: dict[tuple[str, int], Any] = {}
+        self._graphs: dict[str, Any] = {}
+        for kind, route in routes.items():
+            if route.used:
+                self._set_up(comm, kind, route)
+
+    def _set_up(self, comm: Any, kind: str, route: Route) -> None:
+        """All ranks together: a graph of who sends to whom, and what each chunk's collective takes."""
+        graph = self._graphs[kind] = comm.Create_dist_graph_adjacent(
+            list(route.receives),
+            list(route.sends),
+            sourceweights=list(route.receives.values()),
+            destweights=list(route.sends.values()),
+        )
+        for c in range(len(self._chunks)):
+            pair = self._messages[kind, c] = self._pair(kind, c, route)
+            try:
+                self._requests[kind, c] = graph.Neighbor_alltoallv_init(*pair)
+            except (AttributeError, NotImplementedError):
+                self._requests[kind, c] = None
+
+    def _pair(self, kind: str, c: int, route: Route) -> tuple[list[Any], list[Any]]:
         """What a chunk's collective takes: buffer, counts and displacements of both directions."""
         chunk, B = self._chunks[c], self._B
         pair = []
-        for buffer, rows in ((self.leaving[kind], out_rows), (self.arriving[kind], in_rows)):
-            unit = (chunk.stop - chunk.first) * B
-            part = buffer[chunk.first * sum(rows) * B : chunk.stop * sum(rows) * B]
-            counts = [each * unit for each in rows]
+        for buffer, rows in ((self.leaving[kind], route.sends), (self.arriving[kind], route.receives)):
+            unit, each = (chunk.stop - chunk.first) * B, sum(rows.values())
+            part = buffer[chunk.first * each * B : chunk.stop * each * B]
+            counts = [some * unit for some in rows.values()]
             displacements = np.concatenate([[0], np.cumsum(counts)])[:-1].astype(int).tolist()
             pair.append([part, counts, displacements, _mpi_type(buffer.dtype)])
         return pair[0], pair[1]
 
-    def _persistent(self) -> dict[tuple[str, int], Any] | None:
-        try:
-            return {key: self._graph.Neighbor_alltoallv_init(*pair) for key, pair in self._messages.items()}
-        except (AttributeError, NotImplementedError):
-            return None
-
     @property
     def persistent(self) -> bool:
-        return self._graph is not None and self._requests is not None
+        return bool(self._requests) and None not in self._requests.values()
 
     def start(self, kind: str, c: int) -> None:
         """Send the messages of a chunk; what was received before is overwritten."""
-        if self._graph is None:
+        if kind not in self._graphs:
             return
         began = time.perf_counter()
-        pair = self._messages[kind, c]
-        if self._requests is not None:
-            request = self._requests[kind, c]
+        pair, request = self._messages[kind, c], self._requests[kind, c]
+        if request is not None:
             request.Start()
         else:
-            request = self._graph.Ineighbor_alltoallv(*pair)
+            request = self._graphs[kind].Ineighbor_alltoallv(*pair)
         self._running[kind, c] = request
         self.sent[kind] += pair[0][0].nbytes
         self.seconds["exchange"] += time.perf_counter() - began
@@ -97,9 +101,9 @@ class Exchange:
         for kind, c in list(self._running):
             self.wait(kind, c)
 
-    def iteration_bytes(self) -> dict[str, int]:
-        """What this rank sends in an iteration, by kind."""
-        return {kind: int(self.leaving[kind].nbytes) for kind in KINDS}
+    def bytes_of(self, kinds: tuple[str, ...]) -> int:
+        """What this rank sends when each of these kinds is exchanged once."""
+        return sum(int(self.leaving[kind].nbytes) for kind in kinds)
 
 
 def _mpi_type(dtype: np.dtype[Any]) -> Any:

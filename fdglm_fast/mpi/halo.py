@@ -15,8 +15,23 @@ from fdglm_fast.kernels.arrays import Neighbours
 from fdglm_fast.kernels.ranks import Rows
 from fdglm_fast.mpi.placement import Placement
 from fdglm_fast.neighbours import Plan, ragged
+from fdglm_fast.network import Network
 
 Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Route:
+    """How many rows of each tile go to which ranks and come from which, and where those rows are.
+
+    `used` is false where no rank sends anything: then none sets the route up, which all would have to do.
+    """
+
+    sends: dict[int, int]
+    receives: dict[int, int]
+    leaving: Rows
+    coming: Rows
+    used: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +48,12 @@ class Halo:
     receives: dict[int, Numbers]
 
     @property
+    def route(self) -> Route:
+        """The way of lambda and u."""
+        sends, receives = ({r: len(some) for r, some in side.items()} for side in (self.sends, self.receives))
+        return Route(sends, receives, self.leaving, self.coming, bool(sends or receives))
+
+    @property
     def leaving(self) -> Rows:
         """Rows of the messages that go out: the own agents in them."""
         place = {int(j): k for k, j in enumerate(self.own)}
@@ -46,6 +67,17 @@ class Halo:
             lists.append(np.arange(at, at + len(agents)))
             at += len(agents)
         return _rows(lists)
+
+
+def first_route(network: Network, placement: Placement, rank: int) -> Route:
+    """The way of agent 1's vector, row 1 of `State.front`, to the ranks of its neighbours."""
+    neighbours = network.edges[network.edges[:, 0] == 0, 1]
+    here = placement.first_rank
+    there = {int(r): 1 for r in np.unique(placement.rank[neighbours]) if r != here}
+    sends = there if rank == here else {}
+    receives = {here: 1} if rank in there else {}
+    row = np.ones(1, np.int64)
+    return Route(sends, receives, _rows([row] * len(sends)), _rows([row] * len(receives)), bool(there))
 
 
 def _rows(lists: list[npt.NDArray[np.int64]]) -> Rows:

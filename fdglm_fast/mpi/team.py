@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fdglm_fast.cost.model import EXCHANGES, FAST_EXCHANGES
 from fdglm_fast.engine import Engine
 from fdglm_fast.errors import FdglmError
 from fdglm_fast.mpi.engine import FastRankEngine, RankEngine
@@ -35,6 +36,7 @@ class RankTeam(Team):
         self.holds_first = comm.rank == placement.first_rank
         self.sent: Counter[str] = Counter()  # bytes by name
         self.exchange: Any = None
+        self.kinds: tuple[str, ...] = ()  # of vectors that are exchanged in an iteration
         self.passes = RankPasses(own, self)
 
     def engine(self, method: str) -> Callable[..., Engine]:
@@ -111,8 +113,9 @@ class RankTeam(Team):
         for part in self.comm.allgather((dict(self.sent), dict(moved))):
             for names in part:
                 sent.update(names)
-        edges = 4 * self.placement.cut * self.whole.n * self.whole.dtype.itemsize
-        per_iteration = self.comm.allreduce(sum(self.exchange.iteration_bytes().values()) if self.exchange else 0)
+        vectors = FAST_EXCHANGES if "first" in self.kinds else EXCHANGES
+        edges = 2 * vectors * self.placement.cut * self.whole.n * self.whole.dtype.itemsize
+        per_iteration = self.comm.allreduce(self.exchange.bytes_of(self.kinds) if self.exchange else 0)
         return {
             "ranks": self.comm.size,
             "cut_edges": self.placement.cut,
