@@ -18,6 +18,7 @@ from numba import get_thread_id, prange
 
 from fdglm_fast.kernels._jit import inlined, kernel, scalar
 from fdglm_fast.kernels.arrays import Model, Neighbours, State, Steps, Tiles
+from fdglm_fast.kernels.line import fetch
 from fdglm_fast.kernels.updates import first_update, image_update, lambda_update, shared_sum, theta_update, v_update
 
 COLUMNS = 512  # columns of g that one thread sums up at a time
@@ -66,6 +67,8 @@ def tile_update(
             shared_sum(q, state.u, slot, slot, slot, near, state)
     first_update(tile, slot, slot, tiles, offsets, near, model, steps, state)
     for j in range(agents):
+        fetch(state.lam, tile + 1, j)
+        fetch(state.v, tile + 1, j)
         lambda_update(i, j, tile, slot, slot, tiles, offsets, near, steps, state)
 
 
@@ -123,6 +126,8 @@ def iterate_agents(
             for index in prange(agents):
                 j = np.int64(index)
                 for tile in range(start, stop):
+                    fetch(state.lam, tile + 1, j)
+                    fetch(state.v, tile + 1, j)
                     lambda_update(i, j, tile, tile - start, get_thread_id(), tiles, offsets, near, steps, state)
         blocks = (state.g.size + COLUMNS - 1) // COLUMNS
         for index in prange(blocks):

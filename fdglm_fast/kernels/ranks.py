@@ -2,11 +2,14 @@
 
 Row groups are taken in chunks. The v phase of a chunk needs the neighbours' lambda, its lambda phase their u:
 
-    v_chunk       lambda of other ranks in; v+, u of the own agents; u of boundary agents out
-    first_chunk   u of other ranks in; where agent 1 is, lambda_1+; agent 1's own vector out (where steps are mixed)
-    lambda_chunk  u of other ranks, or agent 1's vector, in; lambda+ and the chunk's part of X' lambda+; lambda of
+    v             lambda of other ranks in; v+, u of the own agents; u of boundary agents out
+    first         u of other ranks in; where agent 1 is, lambda_1+; agent 1's own vector out (where steps are mixed)
+    lambda        u of other ranks, or agent 1's vector, in; lambda+ and the chunk's part of X' lambda+; lambda of
                   boundary agents out
     turn          g = X' lambda from its parts, then theta+ for the next iteration
+
+`work` does the v phase of one chunk and the lambda phase of another tile by tile: the one computes while the other
+waits for the memory.
 
 Rows of other ranks' agents (the halo) follow the own rows in `state.lam` and `state.u`, so that the updates of the
 shared-memory engine serve here too. A message holds, for one other rank, the rows of a chunk tile by tile.
@@ -33,6 +36,17 @@ class Rows(NamedTuple):
     row: Any  # (rows,) int64: in the array
     start: Any  # (rows,) int64: where the rows of the same rank start
     count: Any  # (rows,) int64: how many rows the same rank has
+
+
+class Messages(NamedTuple):
+    """The buffers of all messages."""
+
+    lam_in: Any
+    lam_out: Any
+    u_in: Any
+    u_out: Any
+    first_in: Any
+    first_out: Any
 
 
 class Chunk(NamedTuple):
@@ -88,9 +102,10 @@ def pack_lambda(chunk: Chunk, lam_out: Any, leaving: Rows, state: State) -> None
         pack_rows(lam_out, state.lam, tile, tile, leaving, chunk)
 
 
-@kernel
-def v_chunk(
+@inlined
+def v_part(
     i: int,
+    tile: int,
     chunk: Chunk,
     lam_in: Any,
     u_out: Any,
@@ -103,17 +118,14 @@ def v_chunk(
     steps: Steps,
     state: State,
 ) -> None:
-    """v+ and u of the own agents on a chunk, i-th iteration of a call; `arrived` says that `lam_in` is news."""
-    for index in prange(chunk.stop - chunk.first):
-        tile = chunk.first + np.int64(index)
-        slot = chunk.slot + np.int64(index)
-        thread = get_thread_id()
-        fetch_tile(state.lam, tile + 1)
-        fetch_tile(state.v, tile + 1)
-        if arrived:
-            unpack_rows(lam_in, state.lam, tile, tile, coming, chunk)
-        v_tile(i, tile, slot, thread, tiles, offsets, near, steps, state)
-        pack_rows(u_out, state.u, slot, tile, leaving, chunk)
+    """v+ and u of the own agents on a tile; `arrived` says that `lam_in` is news."""
+    slot = chunk.slot + tile - chunk.first
+    fetch_tile(state.lam, tile + 1)
+    fetch_tile(state.v, tile + 1)
+    if arrived:
+        unpack_rows(lam_in, state.lam, tile, tile, coming, chunk)
+    v_tile(i, tile, slot, get_thread_id(), tiles, offsets, near, steps, state)
+    pack_rows(u_out, state.u, slot, tile, leaving, chunk)
 
 
 @inlined
@@ -141,8 +153,7 @@ def open_tile(
 @kernel
 def first_chunk(
     chunk: Chunk,
-    u_in: Any,
-    first_out: Any,
+    messages: Messages,
     coming: Rows,
     leaving_first: Rows,
     tiles: Tiles,
@@ -155,13 +166,15 @@ def first_chunk(
     """Agent 1's update of a chunk before the others', and its vector for the ranks of its neighbours."""
     for index in prange(chunk.stop - chunk.first):
         tile = chunk.first + np.int64(index)
-        open_tile(tile, chunk, u_in, coming, tiles, offsets, near, model, steps, state)
-        pack_rows(first_out, state.front, chunk.slot + np.int64(index), tile, leaving_first, chunk)
+        open_tile(tile, chunk, messages.u_in, coming, tiles, offsets, near, model, steps, state)
+        slot = chunk.slot + np.int64(index)
+        pack_rows(messages.first_out, state.front, slot, tile, leaving_first, chunk)
 
 
-@kernel
-def lambda_chunk(
+@inlined
+def lambda_part(
     i: int,
+    tile: int,
     chunk: Chunk,
     u_in: Any,
     first_in: Any,
@@ -176,20 +189,75 @@ def lambda_chunk(
     steps: Steps,
     state: State,
 ) -> None:
-    """lambda+ of the own agents on a chunk, and the chunk's part of X' lambda+; `first_chunk` was before, if at all."""
-    for index in prange(chunk.stop_group - chunk.first_group):
-        start = (chunk.first_group + np.int64(index)) * tiles.group
-        thread = get_thread_id()
-        for tile in range(start, min(start + tiles.group, chunk.stop)):
-            slot = chunk.slot + tile - chunk.first
-            fetch_tile(state.u, slot + 1)
-            if steps.mix.size > 0:
-                unpack_rows(first_in, state.front, slot, tile, coming_first, chunk)
-            else:
-                open_tile(tile, chunk, u_in, coming, tiles, offsets, near, model, steps, state)
-            for j in range(offsets.size - 1):
-                lambda_update(i, j, tile, slot, thread, tiles, offsets, near, steps, state)
-            pack_rows(lam_out, state.lam, tile, tile, leaving, chunk)
+    """lambda+ of the own agents on a tile, and its part of X' lambda+; `first_chunk` was before, if at all."""
+    slot = chunk.slot + tile - chunk.first
+    fetch_tile(state.u, slot + 1)
+    if steps.mix.size > 0:
+        unpack_rows(first_in, state.front, slot, tile, coming_first, chunk)
+    else:
+        open_tile(tile, chunk, u_in, coming, tiles, offsets, near, model, steps, state)
+    for j in range(offsets.size - 1):
+        fetch(state.lam, tile + 1, j)
+        lambda_update(i, j, tile, slot, get_thread_id(), tiles, offsets, near, steps, state)
+    pack_rows(lam_out, state.lam, tile, tile, leaving, chunk)
+
+
+@kernel
+def work(
+    i: int,
+    ahead: Chunk,
+    behind: Chunk,
+    messages: Messages,
+    arrived: bool,
+    coming: Rows,
+    leaving: Rows,
+    coming_first: Rows,
+    tiles: Tiles,
+    offsets: Any,
+    near: Neighbours,
+    model: Model,
+    steps: Steps,
+    state: State,
+) -> None:
+    """The v phase of one chunk and the lambda phase of another, i-th iteration of a call; either may be empty."""
+    most = max(ahead.stop_group - ahead.first_group, behind.stop_group - behind.first_group)
+    for index in prange(most):
+        group = np.int64(index)
+        for k in range(group * tiles.group, (group + 1) * tiles.group):
+            if ahead.first + k < ahead.stop:
+                v_part(
+                    i,
+                    ahead.first + k,
+                    ahead,
+                    messages.lam_in,
+                    messages.u_out,
+                    arrived,
+                    coming,
+                    leaving,
+                    tiles,
+                    offsets,
+                    near,
+                    steps,
+                    state,
+                )
+            if behind.first + k < behind.stop:
+                lambda_part(
+                    i,
+                    behind.first + k,
+                    behind,
+                    messages.u_in,
+                    messages.first_in,
+                    messages.lam_out,
+                    coming,
+                    coming_first,
+                    leaving,
+                    tiles,
+                    offsets,
+                    near,
+                    model,
+                    steps,
+                    state,
+                )
 
 
 @kernel

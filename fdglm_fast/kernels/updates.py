@@ -25,7 +25,7 @@ from typing import Any
 
 from fdglm_fast.kernels._jit import inlined, scalar
 from fdglm_fast.kernels.arrays import Model, Neighbours, State, Steps, Tiles
-from fdglm_fast.kernels.line import blank, clear, dot, fetch, load, store
+from fdglm_fast.kernels.line import blank, clear, dot, load, store
 from fdglm_fast.kernels.losses import dual_step
 from fdglm_fast.kernels.penalties import prox_all, prox_operations
 from fdglm_fast.kernels.rows import add_matvec, add_rows, add_weighted_rows, dot_columns
@@ -314,8 +314,6 @@ def lambda_update(
     state: State,
 ) -> None:
     """The next lambda_j on a tile, and the tile's part of X_j' lambda_j; the i-th iteration of a call."""
-    fetch(state.lam, tile + 1, j)
-    fetch(state.v, tile + 1, j)
     if j == 0 and tiles.y.size > 0:  # on ranks, y is only where agent 1 is
         line = load(state.front, slot, 0)
     else:

@@ -2,18 +2,17 @@
 
     theta+                                     needs nobody
     v phase of chunk 0, its u leaves
-    v phase of chunk 1, its u leaves           while u of chunk 0 travels
-    lambda phase of chunk 0, its lambda leaves for the next iteration
-    v phase of chunk 2, ...
+    v phase of chunk 1, its u leaves
+    v phase of chunk 2 and, tile by tile between, lambda phase of chunk 0; u and lambda leave
+    v phase of chunk 3 and lambda phase of chunk 1, ...
 
-X is read once, in the lambda phase, and every message has at least one phase of another chunk to travel. Where steps of
+X is read once, in the lambda phase, and every message has the phases of other chunks to travel. Where steps of
 neighbours are mixed (the fast method), X is read in the v phase too, and between the two phases of a chunk comes agent
 1's, whose vector leaves when it knows those of its neighbours.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,7 @@ import numpy.typing as npt
 from fdglm_fast.engine import Array, Engine, bytes_per_iteration
 from fdglm_fast.halpern import Halpern
 from fdglm_fast.kernels.arrays import State, Steps, aligned_zeros, group_count, most_threads
-from fdglm_fast.kernels.ranks import Chunk
+from fdglm_fast.kernels.ranks import Chunk, Messages
 from fdglm_fast.mpi.exchange import Exchange
 from fdglm_fast.mpi.halo import Route, first_route, local_plan
 from fdglm_fast.neighbours import Plan, plan_neighbours
@@ -33,23 +32,27 @@ from fdglm_fast.problem import Problem
 if TYPE_CHECKING:
     from fdglm_fast.mpi.team import RankTeam
 
-CHUNKS = 4  # at most
+CHUNKS = 8  # at most
 CHUNK_BYTES = 16 << 20  # of an iteration: less is not worth two more calls of the kernels
 
 
-def cut_chunks(groups: int, group: int, tiles: int, chunks: int, phases: int = 2) -> list[Chunk]:
-    """`chunks` runs of row groups of nearly equal length; the slots of as many as there are phases are apart."""
+NOTHING = Chunk(0, 0, 0, 0, 0)
+LAG = 2  # chunks from the v phase to the lambda phase
+
+
+def cut_chunks(groups: int, group: int, tiles: int, chunks: int) -> list[Chunk]:
+    """`chunks` runs of row groups of nearly equal length; the slots of those that are under way are apart."""
     ends = [groups * c // chunks for c in range(chunks + 1)]
     longest = max(b - a for a, b in pairwise(ends)) * group
     return [
-        Chunk(a, b, a * group, min(b * group, tiles), (c % phases) * longest) for c, (a, b) in enumerate(pairwise(ends))
+        Chunk(a, b, a * group, min(b * group, tiles), c % (LAG + 1) * longest)
+        for c, (a, b) in enumerate(pairwise(ends))
     ]
 
 
 class RankEngine(Engine):
     """The own agents' state after `iteration` iterations; theta in agent order, of the own columns."""
 
-    phases = 2  # of a chunk, v and lambda
     kinds: tuple[str, ...] = ("lambda", "u")  # that are exchanged in an iteration
 
     def __init__(
@@ -68,13 +71,14 @@ class RankEngine(Engine):
         wanted = chunks or min(CHUNKS, max(1, bytes_per_iteration(problem) // CHUNK_BYTES))
         # Every rank must cut in the same way: the messages are those of whole chunks.
         wanted = min(groups, team.decide("number of chunks", wanted))
-        self._chunks = cut_chunks(groups, problem.tiles.group, tiles, wanted, self.phases)
+        self._chunks = cut_chunks(groups, problem.tiles.group, tiles, wanted)
         self.team, self.halo = team, team.halo_for(plan_neighbours(network, problem.dtype))
         super().__init__(problem, network, steps, schedule="tiles", threads=threads, team=team)
         self._routes = self._make_routes(network)
         self._coming, self._leaving = self.halo.coming, self.halo.leaving
         self.exchange = Exchange(team.comm, self._routes, self._chunks, problem.tiles.X.shape[2], problem.dtype)
         team.exchange, team.kinds = self.exchange, self.kinds
+        self._messages, self._late = self._make_messages(), self._routes.get("first", self._routes["u"])
         if not self.anchored:
             self._send_lambda()
 
@@ -90,7 +94,7 @@ class RankEngine(Engine):
         several, anchors = self.team.whole.agents > 1, int(self.anchored)
         own, every = self.problem.agents, self.problem.agents + len(self.halo.halo)
         sums = len(self._plan.near.part_start) - 1
-        slots = self.phases * max(chunk.stop - chunk.first for chunk in self._chunks)
+        slots = (LAG + 1) * max(chunk.stop - chunk.first for chunk in self._chunks)
         return State(
             theta=np.zeros(d),
             theta_out=np.zeros(d),
@@ -124,64 +128,46 @@ class RankEngine(Engine):
         if count:
             turn(True, False, 0, *shared)
 
-    def _pass(self, i: int, steps: Steps) -> None:
-        """Every phase of every chunk, each phase a chunk behind the one before."""
-        phases = self._phases()
-        for c in range(len(self._chunks) + len(phases) - 1):
-            for behind, phase in enumerate(phases):
-                if 0 <= c - behind < len(self._chunks):
-                    phase(i, c - behind, steps)
+    def _make_messages(self) -> Messages:
+        into, out = self.exchange.arriving, self.exchange.leaving
+        return Messages(
+            lam_in=into["lambda"],
+            lam_out=out["lambda"],
+            u_in=into["u"],
+            u_out=out["u"],
+            first_in=into.get("first", into["u"]),
+            first_out=out.get("first", out["u"]),
+        )
 
-    def _phases(self) -> list[Callable[[int, int, Steps], None]]:
-        return [self._v_phase, self._lambda_phase]
+    def _pass(self, i: int, steps: Steps) -> None:
+        """The v phase of every chunk and, `LAG` chunks behind, the lambda phase."""
+        for c in range(len(self._chunks) + LAG):
+            self._work(i, c, c - LAG, steps)
+
+    def _work(self, i: int, ahead: int, behind: int, steps: Steps) -> None:
+        """The v phase of one chunk and the lambda phase of another, where there are such chunks."""
+        from fdglm_fast.kernels.ranks import work
+
+        exchange, chunks, arrived = self.exchange, self._chunks, False
+        has_v = ahead < len(chunks) and self.team.whole.agents > 1
+        if has_v:
+            arrived = exchange.running("lambda", ahead)
+            exchange.wait("lambda", ahead)
+        if behind >= 0:
+            exchange.wait("u", behind)
+            exchange.wait("first", behind)
+        chosen = chunks[ahead] if has_v else NOTHING, chunks[behind] if behind >= 0 else NOTHING
+        rows = self._coming, self._leaving, self._late.coming
+        work(i, *chosen, self._messages, arrived, *rows, *self._shared(steps))
+        if has_v:
+            exchange.start("u", ahead)
+        if behind >= 0 and not self.anchored:
+            exchange.start("lambda", behind)
 
     def _shared(self, steps: Steps) -> tuple[Any, ...]:
-        """What the kernels of the last phases take last."""
+        """What the kernels take last."""
         offsets = self.problem.partition.offsets
         return self.problem.tiles, offsets, self._plan.near, self._model, steps, self.state
-
-    def _v_phase(self, i: int, c: int, steps: Steps) -> None:
-        from fdglm_fast.kernels.ranks import v_chunk
-
-        if self.team.whole.agents == 1:
-            return
-        exchange, arrived = self.exchange, self.exchange.running("lambda", c)
-        exchange.wait("lambda", c)
-        v_chunk(
-            i,
-            self._chunks[c],
-            exchange.arriving["lambda"],
-            exchange.leaving["u"],
-            arrived,
-            self._coming,
-            self._leaving,
-            self.problem.tiles,
-            self.problem.partition.offsets,
-            self._plan.near,
-            steps,
-            self.state,
-        )
-        exchange.start("u", c)
-
-    def _lambda_phase(self, i: int, c: int, steps: Steps) -> None:
-        from fdglm_fast.kernels.ranks import lambda_chunk
-
-        exchange, late = self.exchange, self._routes.get("first", self._routes["u"])
-        exchange.wait("u", c)
-        exchange.wait("first", c)
-        lambda_chunk(
-            i,
-            self._chunks[c],
-            exchange.arriving["u"],
-            exchange.arriving.get("first", exchange.arriving["u"]),
-            exchange.leaving["lambda"],
-            self._coming,
-            late.coming,
-            self._leaving,
-            *self._shared(steps),
-        )
-        if not self.anchored:
-            exchange.start("lambda", c)
 
     def _send_lambda(self) -> None:
         """Lambda as it stands: before the first iteration of the paper's method, and a look of the fast one."""
@@ -219,7 +205,6 @@ class RankEngine(Engine):
 class FastRankEngine(Halpern, RankEngine):
     """The fast method on a rank: 2 p+ - p is exchanged an iteration, lambda at a look, p at a restart."""
 
-    phases = 3  # v, agent 1, lambda
     kinds = ("u", "first")
 
     def _make_routes(self, network: Network) -> dict[str, Route]:
@@ -228,25 +213,19 @@ class FastRankEngine(Halpern, RankEngine):
             "first": first_route(network, self.team.placement, self.team.comm.rank),
         }
 
-    def _phases(self) -> list[Callable[[int, int, Steps], None]]:
-        if self.team.whole.agents == 1:
-            return super()._phases()
-        return [self._v_phase, self._first_phase, self._lambda_phase]
+    def _pass(self, i: int, steps: Steps) -> None:
+        """The v phase of every chunk, a chunk behind it agent 1's, and `LAG` chunks behind the lambda phase."""
+        for c in range(len(self._chunks) + LAG):
+            if 0 < c <= len(self._chunks) and self.team.whole.agents > 1:
+                self._first_phase(c - 1, steps)
+            self._work(i, c, c - LAG, steps)
 
-    def _first_phase(self, i: int, c: int, steps: Steps) -> None:
+    def _first_phase(self, c: int, steps: Steps) -> None:
         from fdglm_fast.kernels.ranks import first_chunk
 
-        exchange = self.exchange
-        exchange.wait("u", c)
-        first_chunk(
-            self._chunks[c],
-            exchange.arriving["u"],
-            exchange.leaving["first"],
-            self._coming,
-            self._routes["first"].leaving,
-            *self._shared(steps),
-        )
-        exchange.start("first", c)
+        self.exchange.wait("u", c)
+        first_chunk(self._chunks[c], self._messages, self._coming, self._late.leaving, *self._shared(steps))
+        self.exchange.start("first", c)
 
     def _before_look(self) -> None:
         self._send_lambda()
