@@ -12,11 +12,13 @@ exchange of lambda, the size of the move dz = T(z) - z is looked at,
 
     r^2 = <d theta, S^-1 d theta>/tau_theta + sum_j [|d lambda_j|^2/sigma_j + tau_v |(L lambda)_j|^2/b_j] .
 
-z_k becomes the anchor z_0, after one plain step, when r is at most 0.2 of what it was at the anchor, at most 0.5
-of it and rising, or when the period has lasted for 0.36 of all iterations. After a period of at least `TRIAL`
-iterations the way for the next one is the one with the larger log(r_0/r)/k when it was last taken; one that was never
-taken is tried. u = u_0 - L p is kept in the place of v, where p is a sum of lambda since the anchor: one vector is
-exchanged an iteration, and <p, L p>, for the distance that v has gone, is had at a restart for one exchange more.
+z_k becomes the anchor z_0, after one plain step, when r is at most 0.2 of what it was at the anchor, at most 0.5 of it
+and rising, or when the period has lasted for 0.36 of all iterations. After a period of at least `TRIAL` iterations the
+way for the next one is the one with the larger log(r_0/r)/k when it was last taken; one that was never taken is tried,
+as is the other one after `PATIENCE` periods in a row in which r did not fall to 0.2 of r_0.
+
+u = u_0 - L p is kept in the place of v, where p is a sum of lambda since the anchor: one vector is exchanged an
+iteration, and <p, L p>, for the distance that v has gone, is had at a restart for one exchange more.
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ from fdglm_fast.team import Team
 CHECK = 10  # iterations between looks at r
 ENOUGH, SOME, LONG = 0.2, 0.5, 0.36  # of r_0; of r_0 when r rises; of all iterations
 TRIAL = 20  # iterations of a period from which on it says how good its way is
+PATIENCE = 2  # periods in a row without enough progress, after which the other way is tried again
 RELAX = 0.9  # how far beyond T(z) a relaxed step goes
 SHARE = 0.5  # of the way to the weight that balances distances, in the logarithm
 CHANGE = 3.0  # the most that a restart changes the weight by, as a factor
@@ -61,6 +64,7 @@ class Period:
     relaxed_rate: float = math.inf  # log(r_0/r)/k of each way when it was last taken
     anchored_rate: float = math.inf
     begin: float = 0.0  # r at the first look of all
+    slow: int = 0  # periods in a row, on this way, in which r did not fall to `ENOUGH`
 
     def as_array(self) -> Array:
         return np.array(astuple(self), np.float64)
@@ -95,7 +99,10 @@ class Period:
                 self.anchored_rate = rate
             else:
                 self.relaxed_rate = rate
-            self.anchored = self.anchored_rate > self.relaxed_rate
+            self.slow = self.slow + 1 if self.last > ENOUGH * self.first else 0
+            other = self.relaxed_rate if self.anchored else self.anchored_rate
+            if other > rate or self.slow >= PATIENCE:
+                self.anchored, self.slow = not self.anchored, 0
         self.k, self.due, self.restarts = 0, False, self.restarts + 1
 
 

@@ -33,6 +33,8 @@ beta, so that a lambda which m agents share has g = 1/(beta m) and s = s(X)/sqrt
 sqrt(n) each, which is what s(X) is in the mean. Directions that matter late have less:
 
     w = FIRST beta sqrt(m n) .
+
+The logistic loss has the largest of its second derivatives at zero only, and is taken for one of `FITTED` of it.
 """
 
 from __future__ import annotations
@@ -51,6 +53,7 @@ from fdglm_fast.problem import Problem
 from fdglm_fast.team import Team
 
 FIRST = 0.25
+FITTED = 0.3
 SLACK = 1.0 + 2.0**-10  # b is so much more than it has to be: Sigma keeps an inverse
 Array = npt.NDArray[np.float64]
 
@@ -142,7 +145,8 @@ def local_steps(
 
 def first_weight(problem: Problem) -> float:
     """FIRST beta sqrt(m n); a loss without a bounded curvature is taken for one of curvature one."""
-    return FIRST * (problem.loss.curvature or 1.0) * math.sqrt(problem.agents * problem.n)
+    beta = (problem.loss.curvature or 1.0) * (FITTED if problem.loss.name == "logistic" else 1.0)
+    return FIRST * beta * math.sqrt(problem.agents * problem.n)
 
 
 def column_scales(team: Team) -> Array:
