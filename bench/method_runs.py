@@ -18,7 +18,7 @@ from fdglm_fast.options import Options
 
 if TYPE_CHECKING:
     from fdglm_fast.evaluate import Point
-    from fdglm_fast.solve import Result
+    from fdglm_fast.solver import Result
     from fdglm_fast.trace import Record
 
 TARGETS = (1e-4, 1e-6, 1e-8)
@@ -81,7 +81,7 @@ def run_task(plan: Plan, task: Task) -> tuple[int, int]:
 def run_case(ready: Ready, case: Case, size: Size) -> dict[str, Any]:
     """One run; a network that cannot be drawn, or iterates that break down, are a finding like any other."""
     from fdglm_fast.network import build_network
-    from fdglm_fast.solve import solve
+    from fdglm_fast.solver import solve
 
     goal = Goal(ready)
     try:

@@ -21,7 +21,7 @@ from fdglm_fast.checkpoint import SHARE
 from fdglm_fast.engine import Engine, set_threads
 from fdglm_fast.network import Network, build_network
 from fdglm_fast.options import Given, Options
-from fdglm_fast.solve import Result, solve
+from fdglm_fast.solver import Result, solve
 from fdglm_fast.stopping import FINITE_EVERY
 
 EVERY = 1.0  # seconds between checkpoints; a user's default is a minute

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fdglm_fast.penalties import Penalty, parse_penalty
     from fdglm_fast.problem import Problem
     from fdglm_fast.reference import Reference, solve_reference
-    from fdglm_fast.solve import Options, Result, solve
+    from fdglm_fast.solver import Options, Result, solve
     from fdglm_fast.steps import Given, StepSizes
 
 __version__ = "0.1.0"
@@ -37,7 +37,7 @@ _HOMES = {
     "penalties": ("Penalty", "parse_penalty"),
     "problem": ("Problem",),
     "reference": ("Reference", "solve_reference"),
-    "solve": ("Options", "Result", "solve"),
+    "solver": ("Options", "Result", "solve"),
     "steps": ("Given", "StepSizes"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fdglm_fast.options import Options
     from fdglm_fast.problem import Problem
     from fdglm_fast.reference import Reference
-    from fdglm_fast.solve import Result
+    from fdglm_fast.solver import Result
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ def run_loaded(
     from fdglm_fast.fingerprint import deciding_options, fingerprint
     from fdglm_fast.kernels.compile import prepare
     from fdglm_fast.network import unscaled_network
-    from fdglm_fast.solve import solve
+    from fdglm_fast.solver import solve
 
     watch = watch or Watch()
     if network is None:

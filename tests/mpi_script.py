@@ -87,7 +87,7 @@ def solve_on(comm: Any, case: dict[str, Any], specimen: Any, **more: Any) -> tup
     from fdglm_fast.mpi.job import gather_coefficients
     from fdglm_fast.mpi.split import split
     from fdglm_fast.mpi.team import RankTeam
-    from fdglm_fast.solve import solve_team
+    from fdglm_fast.solver import solve_team
 
     placement = placed(case, specimen, comm.size)
     team = RankTeam(comm, placement, *split(specimen.problem, placement, comm.rank))

@@ -149,7 +149,7 @@ class Witness(Team):
 
 
 def witness(specimen: Any, options: Any) -> Witness:
-    from fdglm_fast.solve import solve_team
+    from fdglm_fast.solver import solve_team
 
     team = Witness(specimen.problem)
     solve_team(team, specimen.network, None, replace(options, schedule="agents", threads=1))

@@ -17,7 +17,7 @@ from fdglm_bench.method_table import NOT_JUDGED, as_csv, as_markdown, conclusion
 from fdglm_bench.methods import main
 from fdglm_fast.network import build_network
 from fdglm_fast.options import Options
-from fdglm_fast.solve import solve
+from fdglm_fast.solver import solve
 
 SMALL = Size(samples=40, features=8, iterations=300)
 

@@ -16,7 +16,7 @@ from fdglm_fast.engine import Engine
 from fdglm_fast.kernels.arrays import group_count, most_threads
 from fdglm_fast.neighbours import plan_neighbours
 from fdglm_fast.network import Network, build_network
-from fdglm_fast.solve import Options, solve
+from fdglm_fast.solver import Options, solve
 from fdglm_fast.steps import Given
 
 ITERATIONS = 12

@@ -16,7 +16,7 @@ from fdglm_fast.errors import DataError, UsageError
 from fdglm_fast.intervals import parse_interval
 from fdglm_fast.network import Network, build_network
 from fdglm_fast.problem import Problem
-from fdglm_fast.solve import Options, Result, solve
+from fdglm_fast.solver import Options, Result, solve
 
 ITERATIONS = 60
 

@@ -14,7 +14,7 @@ from fdglm_fast.compress import compress, triangular_factor, wanted
 from fdglm_fast.errors import UsageError
 from fdglm_fast.network import Network, build_network
 from fdglm_fast.reference import solve_reference
-from fdglm_fast.solve import Options, Result, solve
+from fdglm_fast.solver import Options, Result, solve
 from fdglm_fast.steps import Given
 
 TOLERANCE = 1e-9

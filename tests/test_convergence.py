@@ -29,7 +29,7 @@ from specimens import gaussian_data
 
 from fdglm_fast.network import build_network
 from fdglm_fast.problem import Problem
-from fdglm_fast.solve import Options, Result, solve
+from fdglm_fast.solver import Options, Result, solve
 from fdglm_fast.steps import Given
 from fdglm_fast.stopping import StopReason
 

@@ -15,7 +15,7 @@ from fdglm_fast.evaluate import Evaluator, Point
 from fdglm_fast.network import build_network
 from fdglm_fast.problem import Problem
 from fdglm_fast.reference import Reference, solve_reference
-from fdglm_fast.solve import Options, Result, solve
+from fdglm_fast.solver import Options, Result, solve
 from fdglm_fast.steps import Given
 
 Array = NDArray[np.float64]

@@ -20,7 +20,7 @@ from fdglm_fast.network import build_network
 from fdglm_fast.options import Given
 from fdglm_fast.problem import Problem
 from fdglm_fast.reference import solve_reference
-from fdglm_fast.solve import Options, Result, solve
+from fdglm_fast.solver import Options, Result, solve
 from fdglm_fast.stopping import StopReason
 from fdglm_fast.team import Team
 

@@ -21,7 +21,7 @@ from fdglm_fast.kernels.compile import _READY, _is_readable, prepare
 from fdglm_fast.network import build_network
 from fdglm_fast.options import Options
 from fdglm_fast.problem import Problem
-from fdglm_fast.solve import solve as solve_problem
+from fdglm_fast.solver import solve as solve_problem
 
 ARGUMENTS = "--agents 3 --graph ring --penalty l1 --reg 0.01 --iterations 30"
 compiled = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")

@@ -14,7 +14,7 @@ from mpi_script import hashes, make, options_of
 from mpi_tools import ask_ranks
 from specimens import LOSSES, PENALTIES
 
-from fdglm_fast.solve import solve
+from fdglm_fast.solver import solve
 
 GRAPHS = ("rgg:0.5", "er:0.1", "star")
 # With the constants given a solve has few reductions, each of which is slow where ranks outnumber cores.

@@ -17,7 +17,7 @@ from fdglm_fast.engine import Engine
 from fdglm_fast.neighbours import plan_neighbours
 from fdglm_fast.network import Network, build_network
 from fdglm_fast.problem import Problem
-from fdglm_fast.solve import Options, solve
+from fdglm_fast.solver import Options, solve
 from fdglm_fast.steps import Given, StepSizes, choose_steps
 
 TOLERANCE = 1e-12

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 TESTS = Path(__file__).parent
@@ -29,3 +31,12 @@ def test_every_row_of_the_faults_names_a_test() -> None:
     assert len(faults) > 20
     for row in faults:
         assert re.search(r"::test_\w+` \|$", row) and len(re.findall(r"(?<!\\)\|", row)) == 6, row
+
+
+def test_the_python_example_runs() -> None:
+    """As it stands, with the names in the order in which it imports them, in a process of its own."""
+    example = re.search(r"```python\n(.*?)```", README, re.DOTALL)
+    assert example is not None
+    data = "import numpy as np\nX = np.random.default_rng(0).standard_normal((64, 32))\ny = X[:, 0]\n"
+    code = data + example[1] + "assert result.iterations == 2000 and result.theta_last.shape == (32,)\n"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300)

@@ -15,7 +15,7 @@ from fdglm_fast.errors import DataError
 from fdglm_fast.network import Network, build_network
 from fdglm_fast.problem import Problem
 from fdglm_fast.reference import Reference, solve_reference
-from fdglm_fast.solve import Options, Result, solve
+from fdglm_fast.solver import Options, Result, solve
 from fdglm_fast.steps import Given, StepSizes, choose_steps, estimate_radius
 from fdglm_fast.team import Team
 from fdglm_fast.theory import rho_of

@@ -75,7 +75,7 @@ def _iterations(name: str) -> None:
     """A tiny problem through every kernel."""
     from fdglm_fast.network import build_network
     from fdglm_fast.problem import Problem
-    from fdglm_fast.solve import Options, solve
+    from fdglm_fast.solver import Options, solve
 
     dtype, schedule = name.split("-")
     if schedule == "mpi":

@@ -21,7 +21,7 @@ from fdglm_fast.norms import design_norm
 if TYPE_CHECKING:
     from fdglm_fast.options import Options
     from fdglm_fast.reference import Reference
-    from fdglm_fast.solve import Result
+    from fdglm_fast.solver import Result
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +103,7 @@ def _scaled(team: RankTeam, network: Network, job: Job, options: Options) -> Net
 def _solve(team: RankTeam, network: Any, reference: Reference | None, options: Options) -> Result:
     from threadpoolctl import threadpool_limits
 
-    from fdglm_fast.solve import solve_team
+    from fdglm_fast.solver import solve_team
 
     with threadpool_limits(1, user_api="blas"), np.errstate(over="ignore", invalid="ignore"):
         return solve_team(team, network, reference, options)

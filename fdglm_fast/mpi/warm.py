@@ -10,7 +10,7 @@ from fdglm_fast.mpi.split import split
 from fdglm_fast.mpi.team import RankTeam
 from fdglm_fast.network import build_network
 from fdglm_fast.problem import Problem
-from fdglm_fast.solve import Options, solve_team
+from fdglm_fast.solver import Options, solve_team
 
 
 def warm(dtype: npt.DTypeLike) -> None:
