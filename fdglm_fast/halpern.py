@@ -44,8 +44,9 @@ ENOUGH, SOME, LONG = 0.2, 0.5, 0.36  # of r_0; of r_0 when r rises; of all itera
 TRIAL = 20  # iterations of a period from which on it says how good its way is
 PATIENCE = 2  # periods in a row without enough progress, after which the other way is tried again
 RELAX = 0.9  # how far beyond T(z) a relaxed step goes
-SHARE = 0.5  # of the way to the weight that balances distances, in the logarithm
-CHANGE = 3.0  # the most that a restart changes the weight by, as a factor
+SHARE = 0.35  # of the way to the weight that balances distances, in the logarithm
+CHANGE = 1.3  # the most that a restart changes the weight by, as a factor; distances are too noisy for more,
+FAR, LEAP = 10.0, 3.0  # unless the weight is off by more than FAR: then it may change by LEAP
 Array = npt.NDArray[np.float64]
 
 
@@ -286,14 +287,14 @@ class FastEngine(Halpern):
 
 
 def next_weight(w: float, primal: float, dual: float) -> float:
-    """Half of the way, in the logarithm, to the weight that makes both squared distances the same, sqrt(dual/primal).
+    """`SHARE` of the way, in the logarithm, to the weight that makes both squared distances equal, sqrt(dual/primal).
 
     Displacements are a guess: in a period that was too short to get anywhere they only say which side moved faster,
-    and a weight that follows them blindly runs away. A step is a factor of CHANGE at most. They also tend to confirm
-    a weight that is wrong, so that the first one matters (see `local_steps`).
+    and a weight that follows them blindly runs away. They also tend to confirm a weight that is wrong, so that the
+    first one matters (see `local_steps`).
     """
     if not (primal > 0.0 and dual > 0.0 and math.isfinite(primal) and math.isfinite(dual)):
         return w
-    aim = 0.5 * (math.log(dual) - math.log(primal))
-    step = math.exp(SHARE * (aim - math.log(w)))
-    return w * min(max(step, 1.0 / CHANGE), CHANGE)
+    away = 0.5 * (math.log(dual) - math.log(primal)) - math.log(w)
+    most = LEAP if abs(away) > math.log(FAR) else CHANGE
+    return w * min(max(math.exp(SHARE * away), 1.0 / most), most)

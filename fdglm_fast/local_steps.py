@@ -53,7 +53,7 @@ from fdglm_fast.problem import Problem
 from fdglm_fast.team import Team
 
 FIRST = 0.25
-FITTED = 0.3
+FITTED = 0.15
 SLACK = 1.0 + 2.0**-10  # b is so much more than it has to be: Sigma keeps an inverse
 Array = npt.NDArray[np.float64]
 
