@@ -13,9 +13,9 @@ T(theta, v, lambda):   theta+  = prox(theta - tau X_j' lambda_j)
 T is followed beyond its image, or back towards an anchor, with restarts. Nothing of the package is imported.
 
 The Laplacian is bounded by b, c (1 + 2^-10) times the degrees, c the largest eigenvalue of Deg^-1 L rounded up to a
-multiple of 2^-24; the first weight is 0.25 sqrt(m n) times the largest second derivative of the loss (0.15 of it for the
-logistic one). On the complete graph with equal weights 1 - tau_v sigma L is a projection, Sigma has no inverse, and its
-range is what all agents agree on, from which lambda never departs: there v does not matter, and |X_j S^(1/2)|^2 is
+multiple of 2^-24; the first weight is 0.25 sqrt(m n) times the largest second derivative of the loss (0.15 of it for
+the logistic one). On the complete graph with equal weights 1 - tau_v sigma L is a projection, Sigma has no inverse, and
+its range is what all agents agree on, from which lambda never departs: there v does not matter, and |X_j S^(1/2)|^2 is
 replaced by |X S^(1/2)|^2/m.
 """
 
