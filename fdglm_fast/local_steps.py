@@ -32,9 +32,10 @@ dual's curvature g, and w = 2 s/g damps it critically. Only agent 1 has a curvat
 beta, so that a lambda which m agents share has g = 1/(beta m) and s = s(X)/sqrt(m); the scaled columns have a norm of
 sqrt(n) each, which is what s(X) is in the mean. Directions that matter late have less:
 
-    w = FIRST beta sqrt(m n) .
+    w = FIRST beta sqrt(m n) min(1, (lambda_2/||L||/POOR)^(1/4)) .
 
-The logistic loss has the largest of its second derivatives at zero only, and is taken for one of `FITTED` of it.
+On a poorly connected network agent 1's damping does not reach everyone, and less is better (measured). The logistic
+loss has the largest of its second derivatives at zero only, and is taken for one of `FITTED` of it.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ from fdglm_fast.problem import Problem
 from fdglm_fast.team import Team
 
 FIRST = 0.25
-FITTED = 0.15
+FITTED = 0.3
+POOR = 0.02  # ratio of the Laplacian's eigenvalues, second smallest to largest, below which a network damps less
 SLACK = 1.0 + 2.0**-10  # b is so much more than it has to be: Sigma keeps an inverse
 Array = npt.NDArray[np.float64]
 
@@ -140,13 +142,17 @@ def local_steps(
         bounds = SLACK * (network.degree_factor * network.weighted_degrees if bounds is None else bounds)
         norms = agent_norms(team, root)
     norm = chi or team.whole.norm or design_norm(team)
-    return LocalSteps(scale, norms, bounds, norm, weight or first_weight(team.whole), weight is not None)
+    return LocalSteps(scale, norms, bounds, norm, weight or first_weight(team.whole, network), weight is not None)
 
 
-def first_weight(problem: Problem) -> float:
-    """FIRST beta sqrt(m n); a loss without a bounded curvature is taken for one of curvature one."""
+def first_weight(problem: Problem, network: Network) -> float:
+    """The weight to begin with; a loss without a bounded curvature is taken for one of curvature one."""
     beta = (problem.loss.curvature or 1.0) * (FITTED if problem.loss.name == "logistic" else 1.0)
-    return FIRST * beta * math.sqrt(problem.agents * problem.n)
+    reach = 1.0
+    if network.spectral_gap:
+        # Rounded, because eigenvalues are known to nine digits.
+        reach = min(1.0, round((network.spectral_gap / network.laplacian_norm / POOR) ** 0.25, 6))
+    return FIRST * beta * reach * math.sqrt(problem.agents * problem.n)
 
 
 def column_scales(team: Team) -> Array:

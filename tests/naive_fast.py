@@ -13,10 +13,10 @@ T(theta, v, lambda):   theta+  = prox(theta - tau X_j' lambda_j)
 T is followed beyond its image, or back towards an anchor, with restarts. Nothing of the package is imported.
 
 The Laplacian is bounded by b, c (1 + 2^-10) times the degrees, c the largest eigenvalue of Deg^-1 L rounded up to a
-multiple of 2^-24; the first weight is 0.25 sqrt(m n) times the largest second derivative of the loss (0.15 of it for
-the logistic one). On the complete graph with equal weights 1 - tau_v sigma L is a projection, Sigma has no inverse, and
-its range is what all agents agree on, from which lambda never departs: there v does not matter, and |X_j S^(1/2)|^2 is
-replaced by |X S^(1/2)|^2/m.
+multiple of 2^-24; the first weight is 0.25 sqrt(m n) times the largest second derivative of the loss (0.3 of it for the
+logistic one), less where lambda_2(L)/|L| is below 0.02. On the complete graph with equal weights 1 - tau_v sigma L is a
+projection, Sigma has no inverse, and its range is what all agents agree on, from which lambda never departs: there v
+does not matter, and |X_j S^(1/2)|^2 is replaced by |X S^(1/2)|^2/m.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import naive
 import numpy as np
 
 CHECK, ENOUGH, SOME, LONG = 10, 0.2, 0.5, 0.36
-CURVATURE = {"logistic": 0.15 * 0.25, "squared-hinge": 2.0}  # one for the others
+CURVATURE = {"logistic": 0.3 * 0.25, "squared-hinge": 2.0}  # one for the others
 TRIAL, RELAX = 20, 0.9
 FLOOR = np.finfo(float).eps ** 0.75  # of the first r: below it r is rounding
 NOISE = 1e3 * np.finfo(float).eps  # of deg |p|^2: below it <p, L p> is rounding
@@ -60,6 +60,9 @@ class Oracle:
             self.bounds = np.full(self.m, -self.m * apart[0])
             self.norms = np.full(self.m, np.linalg.norm(X * np.sqrt(self.scale), 2) / np.sqrt(self.m))
         self.w = 0.25 * CURVATURE.get(loss[0], 1.0) * np.sqrt(self.m * self.n)
+        if self.m > 1:
+            values = np.linalg.eigvalsh(L)
+            self.w *= min(1.0, round((values[1] / values[-1] / 0.02) ** 0.25, 6))
 
     def degree_factor(self, L: Any) -> float:
         if self.m == 1:

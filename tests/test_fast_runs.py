@@ -15,7 +15,7 @@ from fdglm_fast.errors import DataError, UsageError
 from fdglm_fast.gossip import gossip_matrix
 from fdglm_fast.halpern import CHANGE, CHECK, LEAP, SHARE, FastEngine, Period, next_weight
 from fdglm_fast.kernels.arrays import most_threads
-from fdglm_fast.local_steps import FIRST, LocalSteps, local_steps
+from fdglm_fast.local_steps import FIRST, POOR, LocalSteps, local_steps
 from fdglm_fast.network import build_network
 from fdglm_fast.options import Given
 from fdglm_fast.problem import Problem
@@ -279,10 +279,20 @@ def test_local_steps_say_what_they_are() -> None:
     assert steps.identity() == {"primal weight": "auto"}
 
 
-@pytest.mark.parametrize(("loss", "curvature"), [("squared", 1.0), ("logistic", 0.15 * 0.25), ("absolute", 1.0)])
+@pytest.mark.parametrize(("loss", "curvature"), [("squared", 1.0), ("logistic", 0.3 * 0.25), ("absolute", 1.0)])
 def test_the_first_weight_follows_from_curvature_agents_and_samples(loss: str, curvature: float) -> None:
     steps = local_steps(Team(problem(loss)), build_network("ring", 6))
     assert steps.w == pytest.approx(FIRST * curvature * math.sqrt(6 * 90)) and not steps.held
+
+
+def test_the_first_weight_is_smaller_on_a_poor_network() -> None:
+    network = build_network("ring", 60)
+    case = Problem.from_arrays(np.tile(X, 5), Y, agents=60)
+    assert network.spectral_gap is not None
+    ratio = network.spectral_gap / network.laplacian_norm
+    assert ratio < POOR
+    expected = FIRST * math.sqrt(60 * 90) * (ratio / POOR) ** 0.25
+    assert local_steps(Team(case), network).w == pytest.approx(expected, rel=1e-5)
 
 
 def test_a_primal_weight_that_was_given_is_held(tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ replaces it in compiled code by explicit vectors (see `line.py` and `lanes.py`).
 
 X is walked through column by column, twice: by `add_matvec` and, once the new lambda is known, by `dot_columns`. Both
 ask the memory for the column that is as far ahead as the block is long, so that the next block is on its way while this
-one is worked on. (That both ask for the same is measured: asked once, at either place, it comes later.)
+one is worked on. (That both ask for the same is measured: asked once, at either place, it comes later.) Where all of a
+tile's blocks go through the one before any goes through the other, they ask for what is `ahead` columns on, a tile.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def add_weighted_rows(total: Any, Z: Any, tile: int, which: Any, weight: Any, st
     return total
 
 
-def add_matvec(total: Any, X: Any, tile: int, w: Any, start: int, stop: int) -> Any:
+def add_matvec(total: Any, X: Any, tile: int, w: Any, start: int, stop: int, ahead: int = 0) -> Any:
     """total + sum of X[tile, c] * w[c] over the columns start <= c < stop."""
     for c in range(start, stop):
         total = total + X[tile, c] * w[c]
@@ -53,7 +54,9 @@ def product(out: Any, X: Any, tile: int, w: Any, start: int, stop: int) -> None:
         out += X[tile, c] * w[c]
 
 
-def dot_columns(g: Any, group: int, first: bool, X: Any, tile: int, line: Any, start: int, stop: int) -> None:
+def dot_columns(
+    g: Any, group: int, first: bool, X: Any, tile: int, line: Any, start: int, stop: int, ahead: int = 0
+) -> None:
     """g[group, c] += X[tile, c]' line for the columns start <= c < stop; `first` sets instead of adding."""
     for c in range(start, stop):
         total = X[tile, c, 0] * line[0]
@@ -94,20 +97,21 @@ _gather_unit: Any = _gather(weighted=False)
 _gather_weighted: Any = _gather(weighted=True)
 
 
-def _ahead(builder: Any, start: Any, stop: Any) -> Any:
-    """How many columns ahead the memory is asked: a block, but for small blocks more than that."""
+def _ahead(builder: Any, start: Any, stop: Any, given: Any) -> Any:
+    """How many columns ahead the memory is asked: as many as are `given`, or a block, for small ones more than that."""
     block, least = builder.sub(stop, start), index(AHEAD)
-    return builder.select(builder.icmp_signed("<", block, least), least, block)
+    block = builder.select(builder.icmp_signed("<", block, least), least, block)
+    return builder.select(builder.icmp_signed(">", given, index(0)), given, block)
 
 
 @intrinsic
-def _matvec(typing: Any, line: Any, X: Any, base: Any, w: Any, start: Any, stop: Any) -> Any:
+def _matvec(typing: Any, line: Any, X: Any, base: Any, w: Any, start: Any, stop: Any, far: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        _, x_t, _, w_t, _, _ = signature.args
-        line_v, x_v, base_v, w_v, position, stop_v = arguments
+        _, x_t, _, w_t, _, _, _ = signature.args
+        line_v, x_v, base_v, w_v, position, stop_v, far_v = arguments
         source = Row(context, builder, x_t, x_v)
         sets = [vectors_of(builder, line_v), *(source.zeros() for _ in range(STREAMS - 1))]
-        ahead = _ahead(builder, position, stop_v)
+        ahead = _ahead(builder, position, stop_v, far_v)
 
         def at(c: Any) -> Any:
             return builder.add(base_v, builder.mul(c, index(source.length)))
@@ -130,7 +134,7 @@ def _matvec(typing: Any, line: Any, X: Any, base: Any, w: Any, start: Any, stop:
         return line_of(builder, [tree_sum(builder, terms) for terms in zip(*sets, strict=True)])
 
     whole = types.int64
-    return line(line, X, whole, w, whole, whole), generate
+    return line(line, X, whole, w, whole, whole, whole), generate
 
 
 def _merge(builder: Any, a: Any, b: Any, distance: int) -> Any:
@@ -141,14 +145,16 @@ def _merge(builder: Any, a: Any, b: Any, distance: int) -> Any:
 
 
 @intrinsic
-def _dots(typing: Any, g: Any, at: Any, first: Any, X: Any, base: Any, line: Any, start: Any, stop: Any) -> Any:
+def _dots(
+    typing: Any, g: Any, at: Any, first: Any, X: Any, base: Any, line: Any, start: Any, stop: Any, far: Any
+) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        g_t, _, _, x_t, _, _, _, _ = signature.args
-        g_v, at_v, first_v, x_v, base_v, line_v, position, stop_v = arguments
+        g_t, _, _, x_t, *_ = signature.args
+        g_v, at_v, first_v, x_v, base_v, line_v, position, stop_v, far_v = arguments
         source = Row(context, builder, x_t, x_v)
         multiplier = vectors_of(builder, line_v)
         g_data = context.make_array(g_t)(context, builder, g_v).data
-        ahead = _ahead(builder, position, stop_v)
+        ahead = _ahead(builder, position, stop_v, far_v)
 
         def at(c: Any) -> Any:
             return builder.add(base_v, builder.mul(c, index(source.length)))
@@ -180,7 +186,7 @@ def _dots(typing: Any, g: Any, at: Any, first: Any, X: Any, base: Any, line: Any
         return context.get_dummy_value()
 
     whole = types.int64
-    return types.void(g, whole, types.boolean, X, whole, line, whole, whole), generate
+    return types.void(g, whole, types.boolean, X, whole, line, whole, whole, whole), generate
 
 
 @overload(add_rows, jit_options=INLINED)
@@ -200,9 +206,9 @@ def _add_weighted_rows(total, Z, tile, which, weight, start, stop):  # type: ign
 
 
 @overload(add_matvec, jit_options=INLINED)
-def _add_matvec(total, X, tile, w, start, stop):  # type: ignore[no-untyped-def]
-    def compiled(total, X, tile, w, start, stop):  # type: ignore[no-untyped-def]
-        return _matvec(total, X, tile * X.shape[1] * X.shape[2], w, start, stop)
+def _add_matvec(total, X, tile, w, start, stop, ahead=0):  # type: ignore[no-untyped-def]
+    def compiled(total, X, tile, w, start, stop, ahead=0):  # type: ignore[no-untyped-def]
+        return _matvec(total, X, tile * X.shape[1] * X.shape[2], w, start, stop, ahead)
 
     return compiled if LineType(w.dtype) == total else None
 
@@ -224,9 +230,9 @@ def _product(out, X, tile, w, start, stop):  # type: ignore[no-untyped-def]
 
 
 @overload(dot_columns, jit_options=INLINED)
-def _dot_columns(g, group, first, X, tile, line, start, stop):  # type: ignore[no-untyped-def]
-    def compiled(g, group, first, X, tile, line, start, stop):  # type: ignore[no-untyped-def]
+def _dot_columns(g, group, first, X, tile, line, start, stop, ahead=0):  # type: ignore[no-untyped-def]
+    def compiled(g, group, first, X, tile, line, start, stop, ahead=0):  # type: ignore[no-untyped-def]
         at = group * g.shape[1]
-        _dots(g, at, first, X, tile * X.shape[1] * X.shape[2], line, start, stop)
+        _dots(g, at, first, X, tile * X.shape[1] * X.shape[2], line, start, stop, ahead)
 
     return compiled

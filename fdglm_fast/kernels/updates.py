@@ -159,7 +159,7 @@ def mix(
 ) -> Any:
     """ahead + t s_j q_j, where q_j = X_j w_j is kept for the lambda update."""
     start, stop = offsets[j], offsets[j + 1]
-    q = add_matvec(blank(state.lam), tiles.X, tile, state.w, start, stop)
+    q = add_matvec(blank(state.lam), tiles.X, tile, state.w, start, stop, state.w.size)
     store(state.q, slot, j, q)
     note(state.tally, thread, LAMBDA, j, (2 * (stop - start) - 1 + 2) * state.lam.shape[2])
     return ascend(ahead, steps.mix[j], q)
@@ -292,11 +292,21 @@ def add_moves(j: int, tile: int, slot: int, group: int, first: bool, line: Any, 
 
 @inlined
 def g_update(
-    j: int, tile: int, thread: int, group: int, first: bool, line: Any, tiles: Tiles, offsets: Any, state: State
+    j: int,
+    tile: int,
+    thread: int,
+    group: int,
+    first: bool,
+    line: Any,
+    tiles: Tiles,
+    offsets: Any,
+    steps: Steps,
+    state: State,
 ) -> None:
     """The tile's part of X_j' lambda_j."""
     start, stop = offsets[j], offsets[j + 1]
-    dot_columns(state.partial, group, first, tiles.X, tile, line, start, stop)
+    ahead = state.w.size if steps.mix.size > 0 else 0
+    dot_columns(state.partial, group, first, tiles.X, tile, line, start, stop, ahead)
     note(state.tally, thread, THETA, j, (stop - start) * (2 * state.lam.shape[2] - (1 if first else 0)))
 
 
@@ -323,7 +333,7 @@ def lambda_update(
     if steps.check:
         add_moves(j, tile, slot, group, first, line, state)
     line = settle(i, j, tile, thread, line, steps, state)
-    g_update(j, tile, thread, group, first, line, tiles, offsets, state)
+    g_update(j, tile, thread, group, first, line, tiles, offsets, steps, state)
 
 
 @scalar
