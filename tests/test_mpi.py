@@ -138,6 +138,7 @@ def test_only_lambda_and_u_of_boundary_agents_are_sent(method: str, local: bool,
         assert rank["rows"] > 0 and rank["secrets"]["X"] > 300 and rank["secrets"]["theta"] > 300
         assert (rank["strange rows"], rank["to strangers"]) == (0, 0)
         leaks = rank["leaks"]
+        assert leaks["y, exchanged"] > 0 or method == "fast"  # there not every rank sends a multiple of y
         assert {name: count for name, count in leaks.items() if name != "y, exchanged" and count} == {}
         assert set(rank["names"]) - {"theta, when the run is over"} == NAMES[method]
         assert ("theta, when the run is over" in rank["names"]) is not local
