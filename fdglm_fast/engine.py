@@ -130,7 +130,6 @@ class Engine:
             front=aligned_zeros((slots, 2, B), dtype),
             pool=aligned_zeros((slots, sums, B), dtype),
             line=aligned_zeros((most, 1, B), dtype),
-            image=aligned_zeros((slots, several * anchors, B), dtype),
             moves=np.zeros((groups, m * anchors, 3)),
         )
 

@@ -175,13 +175,15 @@ class Halpern(Engine):
             if self.period.due:
                 self._follow(1, plain=True)
                 self._restart()
-            elif self.period.k % CHECK == 0:
-                self._look()
+                continue
+            until_look = -self.period.k % CHECK + 1
+            if until_look <= end - self.iteration:
+                self._look(until_look)
             else:
-                self._follow(min(end - self.iteration, CHECK - self.period.k % CHECK))
+                self._follow(end - self.iteration)
 
-    def _follow(self, count: int, plain: bool = False, check: bool = False) -> None:
-        """`count` iterations on the way of this period, or a plain one, z+ = T(z)."""
+    def _follow(self, count: int, plain: bool = False, check: int = -1) -> None:
+        """`count` iterations on the way of this period, or a plain one, z+ = T(z); the sums of r in number `check`."""
         kind = self.problem.dtype
         pull, relax = np.zeros(count, kind), np.full(count, RELAX, kind)
         if plain:
@@ -191,18 +193,12 @@ class Halpern(Engine):
         self._iterate(count, self._steps._replace(pull=pull, relax=relax, check=check))
         self.period.k += count
 
-    def _look(self) -> None:
-        """An iteration that measures r on the way."""
-        k = self.period.k
-        self._before_look()
-        self._follow(1, check=True)
+    def _look(self, count: int) -> None:
+        """`count` iterations, the last of which measures r on the way."""
+        self._follow(count, check=count - 1)
         # w = 2 theta+ - theta was formed before theta went on to its next value.
-        self.period.look(
-            k, self._size(self.state.w.astype(np.float64) - self.state.theta_out), self.iteration, self._floor
-        )
-
-    def _before_look(self) -> None:
-        """On ranks, where neighbours' lambda has to come first."""
+        r = self._size(self.state.w.astype(np.float64) - self.state.theta_out)
+        self.period.look(self.period.k - 1, r, self.iteration, self._floor)
 
     def _moves(self) -> Array:
         """The sums of the last look or restart, by own agent: (3, agents)."""

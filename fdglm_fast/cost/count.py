@@ -123,7 +123,6 @@ def state(instance: Instance, make: Maker, owner: npt.NDArray[np.int64], sums: i
         front=np.empty((slots, 2, B), object),
         pool=np.empty((slots, sums, B), object),
         line=np.empty((1, 1, B), object),
-        image=np.empty((slots, 0, B), object),
         moves=np.empty((0, m, 3), object),
     )
 

@@ -79,7 +79,7 @@ class Steps(NamedTuple):
     hears: Any  # (m,) bool: whether agent j is a neighbour of agent 1; empty likewise
     joined: Any  # (m,), dtype of the data: the weight of that edge; empty likewise
     shift: Any  # t s_1/first
-    check: bool = False  # form the sums of `State.moves`
+    check: int = -1  # the iteration of the call that forms the sums of `State.moves`, if any
 
 
 class State(NamedTuple):
@@ -101,11 +101,10 @@ class State(NamedTuple):
     w: Any  # (d,) 2 theta+ - theta
     partial: Any  # (groups, d) float64, X' lambda by group
     u: Any  # (slots, m, B) 2 v+ - v
-    q: Any  # (slots, m, B) X w; no rows in the paper's method
+    q: Any  # (slots, m, B) X w + u_0 - degree u; no rows in the paper's method
     front: Any  # (slots, 2, B) of agent 1: lambda_1+, and the vector that its neighbours get
     pool: Any  # (slots, shared sums, B)
     line: Any  # (threads, 1, B)
-    image: Any  # (slots, m, B) L lambda, for the sums of a check
     moves: Any  # (groups, m, 3) float64, of a check: |L lambda|^2, |d lambda|^2; of a restart: see `anchor`
     tally: Any = None  # operations executed, (threads, phases, m) int64; None compiles the counting out
 

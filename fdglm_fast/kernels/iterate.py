@@ -19,9 +19,18 @@ from numba import get_thread_id, prange
 from fdglm_fast.kernels._jit import inlined, kernel, scalar
 from fdglm_fast.kernels.arrays import Model, Neighbours, State, Steps, Tiles
 from fdglm_fast.kernels.line import fetch
-from fdglm_fast.kernels.updates import first_update, image_update, lambda_update, shared_sum, theta_update, v_update
+from fdglm_fast.kernels.updates import first_update, lambda_update, look_update, shared_sum, theta_update, v_update
 
 COLUMNS = 512  # columns of g that one thread sums up at a time
+
+
+@inlined
+def fetch_next(tile: int, j: int, state: State) -> None:
+    """What agent j keeps of the next tile will be read soon."""
+    fetch(state.lam, tile + 1, j)
+    fetch(state.v, tile + 1, j)
+    if state.u_anchor.shape[1] > 0:
+        fetch(state.u_anchor, tile + 1, j)
 
 
 @inlined
@@ -37,12 +46,12 @@ def v_tile(
     state: State,
 ) -> None:
     """v+ and u of the agents that are here on one tile, where lambda of their neighbours is known."""
-    if steps.pull.size == 0 or steps.check:
+    if steps.pull.size == 0 or i == steps.check:
         for q in range(state.pool.shape[1]):
             shared_sum(q, state.lam, tile, slot, thread, near, state)
-    if steps.check:
+    if i == steps.check:
         for j in range(state.v.shape[1]):
-            image_update(j, tile, slot, near, state)
+            look_update(j, tile, slot, tiles, near, state)
     for j in range(state.v.shape[1]):
         v_update(i, j, tile, slot, thread, tiles, offsets, near, steps, state)
 
@@ -67,8 +76,7 @@ def tile_update(
             shared_sum(q, state.u, slot, slot, slot, near, state)
     first_update(tile, slot, slot, tiles, offsets, near, model, steps, state)
     for j in range(agents):
-        fetch(state.lam, tile + 1, j)
-        fetch(state.v, tile + 1, j)
+        fetch_next(tile, j, state)
         lambda_update(i, j, tile, slot, slot, tiles, offsets, near, steps, state)
 
 
@@ -101,16 +109,16 @@ def iterate_agents(
         for start in range(0, all_tiles, slots):
             stop = min(start + slots, all_tiles)
             if agents > 1:
-                if steps.pull.size == 0 or steps.check:
+                if steps.pull.size == 0 or i == steps.check:
                     for index in prange(sums):
                         q = np.int64(index)
                         for tile in range(start, stop):
                             shared_sum(q, state.lam, tile, tile - start, get_thread_id(), near, state)
-                if steps.check:
+                if i == steps.check:
                     for index in prange(agents):
                         j = np.int64(index)
                         for tile in range(start, stop):
-                            image_update(j, tile, tile - start, near, state)
+                            look_update(j, tile, tile - start, tiles, near, state)
                 for index in prange(agents):
                     j = np.int64(index)
                     for tile in range(start, stop):
@@ -126,8 +134,7 @@ def iterate_agents(
             for index in prange(agents):
                 j = np.int64(index)
                 for tile in range(start, stop):
-                    fetch(state.lam, tile + 1, j)
-                    fetch(state.v, tile + 1, j)
+                    fetch_next(tile, j, state)
                     lambda_update(i, j, tile, tile - start, get_thread_id(), tiles, offsets, near, steps, state)
         blocks = (state.g.size + COLUMNS - 1) // COLUMNS
         for index in prange(blocks):

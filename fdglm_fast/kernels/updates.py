@@ -28,7 +28,7 @@ from fdglm_fast.kernels.arrays import Model, Neighbours, State, Steps, Tiles
 from fdglm_fast.kernels.line import blank, clear, dot, load, store
 from fdglm_fast.kernels.losses import dual_step
 from fdglm_fast.kernels.penalties import prox_all, prox_operations
-from fdglm_fast.kernels.rows import add_matvec, add_rows, add_weighted_rows, dot_columns
+from fdglm_fast.kernels.rows import add_first_matvec, add_matvec, add_rows, add_weighted_rows, dot_columns
 from fdglm_fast.kernels.tally import LAMBDA, SHARED, THETA, V, note
 
 
@@ -120,7 +120,7 @@ def v_update(
     """v_j+ and u_j = 2 v_j+ - v_j on a tile, in the i-th iteration of a call."""
     B = state.v.shape[2]
     if steps.pull.size > 0:
-        p_update(i, j, tile, slot, thread, tiles, offsets, steps, state)
+        p_update(i, j, tile, slot, thread, tiles, offsets, near, steps, state)
         note(state.tally, thread, V, j, 4 * B)
     else:
         old, lam = load(state.v, tile, j), load(state.lam, tile, j)
@@ -134,7 +134,16 @@ def v_update(
 
 @inlined
 def p_update(
-    i: int, j: int, tile: int, slot: int, thread: int, tiles: Tiles, offsets: Any, steps: Steps, state: State
+    i: int,
+    j: int,
+    tile: int,
+    slot: int,
+    thread: int,
+    tiles: Tiles,
+    offsets: Any,
+    near: Neighbours,
+    steps: Steps,
+    state: State,
 ) -> None:
     """u = 2 p+ - p with p+ = p + t lambda, and the next p, whose anchor is zero; u is mixed with t s q."""
     old = load(state.v, tile, j)
@@ -145,7 +154,7 @@ def p_update(
     else:
         store(state.v, tile, j, overstep(new, old, steps.relax[i]))
     if steps.mix.size > 0:
-        ahead = mix(j, tile, slot, thread, ahead, tiles, offsets, steps, state)
+        ahead = mix(j, tile, slot, thread, ahead, tiles, offsets, near, steps, state)
     if steps.mix.size > 0 and j == 0 and tiles.y.size > 0:  # agent 1 answers later: until then its row adds nothing
         store(state.front, slot, 1, ahead)
         clear(state.u, slot, j)
@@ -155,21 +164,33 @@ def p_update(
 
 @inlined
 def mix(
-    j: int, tile: int, slot: int, thread: int, ahead: Any, tiles: Tiles, offsets: Any, steps: Steps, state: State
+    j: int,
+    tile: int,
+    slot: int,
+    thread: int,
+    ahead: Any,
+    tiles: Tiles,
+    offsets: Any,
+    near: Neighbours,
+    steps: Steps,
+    state: State,
 ) -> Any:
-    """ahead + t s_j q_j, where q_j = X_j w_j is kept for the lambda update."""
+    """u_j = ahead + t s_j q_j with q_j = X_j w_j, and q_j + u_0 - degree_j u_j is kept for the lambda update."""
     start, stop = offsets[j], offsets[j + 1]
-    q = add_matvec(blank(state.lam), tiles.X, tile, state.w, start, stop, state.w.size)
-    store(state.q, slot, j, q)
-    note(state.tally, thread, LAMBDA, j, (2 * (stop - start) - 1 + 2) * state.lam.shape[2])
-    return ascend(ahead, steps.mix[j], q)
+    q = add_first_matvec(blank(state.lam), tiles.X, tile, state.w, start, stop, state.w.size)
+    u = ascend(ahead, steps.mix[j], q)
+    store(state.q, slot, j, (q + load(state.u_anchor, tile, j)) - near.degree[j] * u)
+    note(state.tally, thread, LAMBDA, j, (2 * (stop - start) - 1 + 5) * state.lam.shape[2])
+    return u
 
 
 @inlined
-def image_update(j: int, tile: int, slot: int, near: Neighbours, state: State) -> None:
-    """(L lambda)_j on a tile, for a check."""
+def look_update(j: int, tile: int, slot: int, tiles: Tiles, near: Neighbours, state: State) -> None:
+    """The tile's part of |(L lambda)_j|^2, for a check."""
+    group = tile // tiles.group
     around = neighbour_sum(j, state.lam, tile, state.pool, slot, near)
-    store(state.image, slot, j, laplacian(near.degree[j], load(state.lam, tile, j), around))
+    image, moves = laplacian(near.degree[j], load(state.lam, tile, j), around), state.moves[group, j]
+    moves[0] = dot(image, image) + (0.0 if tile == group * tiles.group else moves[0])
 
 
 @inlined
@@ -184,28 +205,24 @@ def lambda_half(
     steps: Steps,
     state: State,
 ) -> Any:
-    """lambda_j + s [X_j w_j + (L u)_j] on a tile; in the fast method u_0 - (L u)_j."""
+    """lambda_j + s [X_j w_j + (L u)_j] on a tile; in the fast method lambda_j + s [q_j + u_0 - (L u)_j]."""
     start, stop, several = offsets[j], offsets[j + 1], state.lam.shape[1] > 1
-    mixed, around = steps.mix.size > 0, -1
-    line = blank(state.lam)
+    line, operations = blank(state.lam), -1
     if several:
-        own = load(state.u, slot, j)
-        if mixed and j == 0 and tiles.y.size > 0:
-            own = load(state.front, slot, 1)
-        line = laplacian(near.degree[j], own, neighbour_sum(j, state.u, slot, state.pool, slot, near))
-        around = additions(j, near) + 2
-        if steps.pull.size > 0:
-            line = load(state.u_anchor, tile, j) - line
-            around += 1
-    if mixed:
-        line = line + load(state.q, slot, j)
-        around += 1
+        line = neighbour_sum(j, state.u, slot, state.pool, slot, near)
+        operations = additions(j, near)
+    if steps.mix.size > 0:
+        line = load(state.q, slot, j) + line
+        operations += 1
         if steps.hears[j]:
             line = hear(j, slot, line, steps, state)
     else:
+        if several:
+            line = laplacian(near.degree[j], load(state.u, slot, j), line)
+            operations += 2
         line = add_matvec(line, tiles.X, tile, state.w, start, stop)
-        around += 2 * (stop - start)
-    note(state.tally, thread, LAMBDA, j, (around + 2) * state.lam.shape[2])
+        operations += 2 * (stop - start)
+    note(state.tally, thread, LAMBDA, j, (operations + 2) * state.lam.shape[2])
     return ascend(load(state.lam, tile, j), steps.s[j], line)
 
 
@@ -279,15 +296,10 @@ def settle(i: int, j: int, tile: int, thread: int, line: Any, steps: Steps, stat
 
 
 @inlined
-def add_moves(j: int, tile: int, slot: int, group: int, first: bool, line: Any, state: State) -> None:
-    """The tile's part of |(L lambda)_j|^2 and |d lambda_j|^2; T is lambda + d lambda."""
+def add_move(j: int, tile: int, group: int, first: bool, line: Any, state: State) -> None:
+    """The tile's part of |d lambda_j|^2; T is lambda + d lambda."""
     move, moves = line - load(state.lam, tile, j), state.moves[group, j]
-    if first:
-        moves[:] = 0.0
-    if state.lam.shape[1] > 1:
-        image = load(state.image, slot, j)
-        moves[0] += dot(image, image)
-    moves[1] += dot(move, move)
+    moves[1] = dot(move, move) + (0.0 if first else moves[1])
 
 
 @inlined
@@ -330,8 +342,8 @@ def lambda_update(
         line = lambda_half(j, tile, slot, thread, tiles, offsets, near, steps, state)
     group = tile // tiles.group
     first = tile == group * tiles.group
-    if steps.check:
-        add_moves(j, tile, slot, group, first, line, state)
+    if i == steps.check:
+        add_move(j, tile, group, first, line, state)
     line = settle(i, j, tile, thread, line, steps, state)
     g_update(j, tile, thread, group, first, line, tiles, offsets, steps, state)
 

@@ -112,7 +112,6 @@ class RankEngine(Engine):
             front=aligned_zeros((slots, 2, B), dtype),
             pool=aligned_zeros((slots, sums, B), dtype),
             line=aligned_zeros((most_threads(), 1, B), dtype),
-            image=aligned_zeros((slots, own * anchors if several else 0, B), dtype),
             moves=np.zeros((groups, own * anchors, 3)),
         )
 
@@ -122,6 +121,8 @@ class RankEngine(Engine):
 
         shared = (self.problem.partition.offsets, self._model, steps, self.state)
         for i in range(count):
+            if i == steps.check:
+                self._send_lambda()
             turn(i > 0, True, i, *shared)
             self._pass(i, steps)
             self.iteration += 1
@@ -226,9 +227,6 @@ class FastRankEngine(Halpern, RankEngine):
         self.exchange.wait("u", c)
         first_chunk(self._chunks[c], self._messages, self._coming, self._late.leaving, *self._shared(steps))
         self.exchange.start("first", c)
-
-    def _before_look(self) -> None:
-        self._send_lambda()
 
     def _anchor(self) -> None:
         from fdglm_fast.kernels.ranks import anchor_chunk, publish_chunk
