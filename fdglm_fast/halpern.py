@@ -44,8 +44,8 @@ ENOUGH, SOME, LONG = 0.2, 0.5, 0.36  # of r_0; of r_0 when r rises; of all itera
 TRIAL = 20  # iterations of a period from which on it says how good its way is
 PATIENCE = 2  # periods in a row without enough progress, after which the other way is tried again
 RELAX = 0.9  # how far beyond T(z) a relaxed step goes
-SHARE = 0.35  # of the way to the weight that balances distances, in the logarithm
-CHANGE = 1.3  # the most that a restart changes the weight by, as a factor; distances are too noisy for more,
+SHARE = 0.25  # of the way to the weight that balances distances, in the logarithm
+CHANGE = 1.2  # the most that a restart changes the weight by, as a factor; distances are too noisy for more,
 FAR, LEAP = 10.0, 3.0  # unless the weight is off by more than FAR: then it may change by LEAP
 Array = npt.NDArray[np.float64]
 
