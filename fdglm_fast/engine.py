@@ -89,8 +89,13 @@ class Engine:
         counted = np.zeros((most_threads(), len(PHASES), problem.agents), np.int64) if tally else None
         self.state = self._allocate(tiles, d, groups)._replace(tally=counted)
 
-    def _make_plan(self, network: Network) -> Plan:
+    def _whole_plan(self, network: Network) -> Plan:
+        """How all agents' sums over neighbours are formed."""
         return plan_neighbours(network, self.problem.dtype)
+
+    def _make_plan(self, network: Network) -> Plan:
+        """Those of the agents that are here."""
+        return self._whole_plan(network)
 
     def _kernel_steps(self, steps: Any) -> Steps:
         """The steps as the kernels take them."""

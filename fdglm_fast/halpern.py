@@ -32,6 +32,7 @@ import numpy.typing as npt
 
 from fdglm_fast.cost.run import Effort
 from fdglm_fast.engine import KEPT, Engine
+from fdglm_fast.gossip import Gossip
 from fdglm_fast.kernels.arrays import Steps
 from fdglm_fast.local_steps import LocalSteps
 from fdglm_fast.neighbours import Plan, plan_matrix
@@ -123,23 +124,23 @@ class Halpern(Engine):
         steps: LocalSteps,
         *,
         team: Team | None = None,
-        matrix: Array | None = None,
+        gossip: Gossip | None = None,
         **how: Any,
     ) -> None:
-        """`matrix` is in the place of the Laplacian; `how` is the schedule, the threads and the tally."""
+        """`gossip` is in the place of the Laplacian; `how` is the schedule, the threads and the tally."""
         team = team or Team(problem)
-        self.period, self._matrix = Period(w=steps.w), matrix
+        self.period, self._gossip = Period(w=steps.w), gossip
         eps = float(np.finfo(problem.dtype.name).eps)
         self._floor, self._noise = eps**0.75, 1e3 * eps
         self._agree = network.agents == 1 or network.is_uniform
-        self._to_first = network.laplacian()[:, [0]].toarray()[:, 0] if matrix is None else matrix[:, 0]
+        self._to_first = gossip.matrix[:, 0] if gossip else network.laplacian()[:, [0]].toarray()[:, 0]
         self._network = network
         super().__init__(problem, network, steps, team=team, **how)
 
-    def _make_plan(self, network: Network) -> Plan:
-        if self._matrix is None:
-            return super()._make_plan(network)
-        return plan_matrix(self._matrix, self.problem.dtype)
+    def _whole_plan(self, network: Network) -> Plan:
+        if self._gossip is None:
+            return super()._whole_plan(network)
+        return plan_matrix(self._gossip.matrix, self.problem.dtype)
 
     def _kernel_steps(self, steps: LocalSteps) -> Steps:
         kind, number = self.problem.dtype, self.problem.dtype.type

@@ -12,7 +12,7 @@ from fdglm_fast.cost.run import Effort, RunCost, run_cost
 from fdglm_fast.engine import Engine, bytes_per_iteration, set_threads
 from fdglm_fast.errors import UsageError
 from fdglm_fast.evaluate import Evaluator
-from fdglm_fast.gossip import gossip_matrix, largest_eigenvalue
+from fdglm_fast.gossip import gossip
 from fdglm_fast.identity import identity
 from fdglm_fast.local_steps import LocalSteps, local_steps
 from fdglm_fast.loop import Run
@@ -126,13 +126,13 @@ def _engine(
     """The engine of the method that was asked for, and what a theorem says of it."""
     make, how = team.engine(options.method), {"schedule": options.schedule, "threads": threads}
     if options.method == "fast":
-        matrix, bounds = None, None
+        talk, bounds = None, None
         if options.gossip > 1 and team.whole.agents > 1:
-            matrix = gossip_matrix(network, options.gossip)
-            bounds = np.full(team.whole.agents, largest_eigenvalue(matrix))
+            talk = gossip(network, options.gossip)
+            bounds = np.full(team.whole.agents, talk.largest)
         local = local_steps(team, network, options.steps.chi, bounds, options.primal_weight)
         why = "the paper's bound is of its own method; the residual certifies the answer of the fast one"
-        return make(team.own, network, local, matrix=matrix, **how), Certificate(None, why_not=why)
+        return make(team.own, network, local, gossip=talk, **how), Certificate(None, why_not=why)
     steps = choose_steps(team.whole, network, options.steps, reference.norm if reference else None, team)
     return make(team.own, network, steps, **how), _certificate(team, network, steps, reference)
 

@@ -49,7 +49,7 @@ def options_of(case: dict[str, Any], **more: Any) -> Any:
         more |= {"record": case["record"], "tol": 1e-9}
     if case.get("method") == "fast":
         more = {"tol": 1e-13, "record": "every:9"} | more
-        return Options(method="fast", iterations=case.get("iterations", 45), **more)
+        return Options(method="fast", iterations=case.get("iterations", 45), gossip=case.get("gossip", 1), **more)
     # A chi that is given would be checked, by as many reductions as it saves.
     given = Given(rule=case.get("rule", "theorem"), chi=case.get("chi"), R=case.get("R", 0.5), force="chi" in case)
     return Options(iterations=case.get("iterations", 7), steps=given, **{"record": "every:3"} | more)

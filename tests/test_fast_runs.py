@@ -12,7 +12,7 @@ import pytest
 from fdglm_fast.cost.model import phase_model
 from fdglm_fast.cost.run import Effort, run_cost
 from fdglm_fast.errors import DataError, UsageError
-from fdglm_fast.gossip import gossip_matrix
+from fdglm_fast.gossip import gossip
 from fdglm_fast.halpern import CHANGE, CHECK, LEAP, SHARE, FastEngine, Period, next_weight
 from fdglm_fast.kernels.arrays import most_threads
 from fdglm_fast.local_steps import FIRST, POOR, LocalSteps, local_steps
@@ -138,7 +138,8 @@ def test_gossip_takes_fewer_iterations_and_counts_its_rounds() -> None:
 @pytest.mark.parametrize("graph", ["path", "ring", "er:0.5", "complete"])
 def test_the_gossip_matrix_is_chebyshevs_polynomial(graph: str) -> None:
     network, K = build_network(graph, 9, 2), 3
-    M = gossip_matrix(network, K)
+    talk = gossip(network, K)
+    M = talk.matrix
     np.testing.assert_allclose(M, M.T, atol=0)
     np.testing.assert_allclose(M.sum(axis=1), 0.0, atol=1e-12)
     values, vectors = np.linalg.eigh(network.laplacian().toarray())
@@ -152,6 +153,7 @@ def test_the_gossip_matrix_is_chebyshevs_polynomial(graph: str) -> None:
         expected = 1.0 - T(c_1 * (1.0 - c_2 * values)) / T(c_1)
         expected[0] = 0.0
     np.testing.assert_allclose(vectors @ np.diag(expected) @ vectors.T, M, atol=1e-10)
+    assert expected.max() <= talk.largest * (1.0 + 1e-9) <= 2.0
 
 
 @pytest.mark.parametrize("graph", ["star", "ring", "er:0.6", "path", "complete"])

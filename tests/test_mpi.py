@@ -72,6 +72,8 @@ FAST: list[dict[str, Any]] = [
         ("huber:0.7", "group-l2", "star", {"scattered": True}),
         ("absolute", "none", "rgg:0.5", {"weights": "metropolis"}),
         ("squared", "elastic-net:0.3", "complete", {"dtype": "float32"}),
+        ("squared", "l1", "path", {"gossip": 3}),
+        ("logistic", "none", "ring", {"gossip": 2, "placement": 5, "agents": 12}),
     )
 ]
 

@@ -18,8 +18,6 @@ def check_ranks(job: Job, options: Options, pattern: str | None, ranks: int | No
         raise UsageError("--compress on needs all columns in one place, and --engine mpi leaves them where they are.")
     if options.schedule == "agents":
         raise UsageError("--schedule agents is for --engine threads.")
-    if options.gossip > 1:
-        raise UsageError("--gossip is for --engine threads: ranks exchange once an iteration.")
     if ranks is not None and ranks > job.agents:
         raise UsageError(f"there are {ranks} ranks for {job.agents} agents: each rank needs one at least.")
     if pattern is not None and job.reference:

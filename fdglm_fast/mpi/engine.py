@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from fdglm_fast.cost.model import EXCHANGES, FAST_EXCHANGES
 from fdglm_fast.engine import Array, Engine, bytes_per_iteration
 from fdglm_fast.halpern import Halpern
 from fdglm_fast.kernels.arrays import State, Steps, aligned_zeros, group_count, most_threads
 from fdglm_fast.kernels.ranks import Chunk, Messages
 from fdglm_fast.mpi.exchange import Exchange
 from fdglm_fast.mpi.halo import Route, first_route, local_plan
-from fdglm_fast.neighbours import Plan, plan_neighbours
+from fdglm_fast.neighbours import Plan
 from fdglm_fast.network import Network
 from fdglm_fast.problem import Problem
 
@@ -72,22 +73,27 @@ class RankEngine(Engine):
         # Every rank must cut in the same way: the messages are those of whole chunks.
         wanted = min(groups, team.decide("number of chunks", wanted))
         self._chunks = cut_chunks(groups, problem.tiles.group, tiles, wanted)
-        self.team, self.halo = team, team.halo_for(plan_neighbours(network, problem.dtype))
+        self.problem, self.team = problem, team
+        self.halo = team.halo_for(self._whole_plan(network))
         super().__init__(problem, network, steps, schedule="tiles", threads=threads, team=team)
         self._routes = self._make_routes(network)
         self._coming, self._leaving = self.halo.coming, self.halo.leaving
         self.exchange = Exchange(team.comm, self._routes, self._chunks, problem.tiles.X.shape[2], problem.dtype)
-        team.exchange, team.kinds = self.exchange, self.kinds
+        team.exchange, team.kinds, team.vectors = self.exchange, self.kinds, self._vectors()
         self._messages, self._late = self._make_messages(), self._routes.get("first", self._routes["u"])
         if not self.anchored:
             self._send_lambda()
+
+    def _vectors(self) -> int:
+        """How many vectors an agent sends to each neighbour in an iteration, by the cost model."""
+        return EXCHANGES
 
     def _make_routes(self, network: Network) -> dict[str, Route]:
         way = self.halo.route
         return {"lambda": way, "u": way}
 
     def _make_plan(self, network: Network) -> Plan:
-        return local_plan(plan_neighbours(network, self.problem.dtype), self.halo)
+        return local_plan(self._whole_plan(network), self.halo)
 
     def _allocate(self, tiles: int, d: int, groups: int) -> State:
         dtype, B = self.problem.dtype, self.problem.tiles.X.shape[2]
@@ -208,10 +214,13 @@ class FastRankEngine(Halpern, RankEngine):
 
     kinds = ("u", "first")
 
+    def _vectors(self) -> int:
+        return 2 * self._gossip.rounds if self._gossip else FAST_EXCHANGES
+
     def _make_routes(self, network: Network) -> dict[str, Route]:
         return {
             **super()._make_routes(network),
-            "first": first_route(network, self.team.placement, self.team.comm.rank),
+            "first": first_route(self._to_first, self.team.placement, self.team.comm.rank),
         }
 
     def _pass(self, i: int, steps: Steps) -> None:

@@ -15,7 +15,6 @@ from fdglm_fast.kernels.arrays import Neighbours
 from fdglm_fast.kernels.ranks import Rows
 from fdglm_fast.mpi.placement import Placement
 from fdglm_fast.neighbours import Plan, ragged
-from fdglm_fast.network import Network
 
 Numbers = npt.NDArray[np.int64]
 
@@ -69,9 +68,9 @@ class Halo:
         return _rows(lists)
 
 
-def first_route(network: Network, placement: Placement, rank: int) -> Route:
-    """The way of agent 1's vector, row 1 of `State.front`, to the ranks of its neighbours."""
-    neighbours = network.edges[network.edges[:, 0] == 0, 1]
+def first_route(column: npt.NDArray[np.float64], placement: Placement, rank: int) -> Route:
+    """The way of agent 1's vector, row 1 of `State.front`, to the ranks of its neighbours, by its column of L."""
+    neighbours = np.flatnonzero(column[1:]) + 1
     here = placement.first_rank
     there = {int(r): 1 for r in np.unique(placement.rank[neighbours]) if r != here}
     sends = there if rank == here else {}

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from fdglm_fast.cost.model import EXCHANGES, FAST_EXCHANGES
 from fdglm_fast.engine import Engine
 from fdglm_fast.errors import FdglmError
 from fdglm_fast.mpi.engine import FastRankEngine, RankEngine
@@ -37,6 +36,7 @@ class RankTeam(Team):
         self.sent: Counter[str] = Counter()  # bytes by name
         self.exchange: Any = None
         self.kinds: tuple[str, ...] = ()  # of vectors that are exchanged in an iteration
+        self.vectors = 0  # that the cost model sends over an edge, each way, in an iteration
         self.passes = RankPasses(own, self)
 
     def engine(self, method: str) -> Callable[..., Engine]:
@@ -113,8 +113,7 @@ class RankTeam(Team):
         for part in self.comm.allgather((dict(self.sent), dict(moved))):
             for names in part:
                 sent.update(names)
-        vectors = FAST_EXCHANGES if "first" in self.kinds else EXCHANGES
-        edges = 2 * vectors * self.placement.cut * self.whole.n * self.whole.dtype.itemsize
+        edges = 2 * self.vectors * self.placement.cut * self.whole.n * self.whole.dtype.itemsize
         per_iteration = self.comm.allreduce(self.exchange.bytes_of(self.kinds) if self.exchange else 0)
         return {
             "ranks": self.comm.size,
