@@ -17,6 +17,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from statistics import median
 from typing import Any
 
 from fdglm_fast.errors import UsageError
@@ -32,6 +33,8 @@ COLUMNS = (
     "exchange\nms",
     "wait\nms",
     "times\nthreads",
+    "median of\nrounds",
+    "memory\nGB/s",
     "sent\nMB",
 )
 MODEL_COLUMNS = (
@@ -56,18 +59,32 @@ def parse_ranks(text: str, agents: int) -> list[int]:
 
 
 def measure_ranks(asked: dict[str, Any], ranks: list[int], rounds: int, say: Callable[[str], None]) -> dict[str, Any]:
-    """The rows `threads` and one for each number of ranks, interleaved, best of `rounds`; and the model."""
-    best: dict[int | None, dict[str, Any]] = {}
+    """The rows `threads` and one for each number of ranks, interleaved, over `rounds`; and the model."""
+    found: dict[int | None, list[dict[str, Any]]] = {each: [] for each in (None, *ranks)}
     for number in range(1, rounds + 1):
-        for each in (None, *ranks):
-            found = {"ranks": each, **_measure({**asked, "ranks": each})}
-            if each not in best or found["iteration_ms"] < best[each]["iteration_ms"]:
-                best[each] = found
-            name = "threads" if each is None else f"{each} ranks"
-            say(f"round {number}/{rounds}  {name}: {found['iteration_ms']:.3g} ms an iteration")
-    base = best[None]["iteration_ms"]
-    rows = [{**row, "times_threads": row["iteration_ms"] / base} for row in best.values()]
+        for each, measured in found.items():
+            measured.append({"ranks": each, **_measure({**asked, "ranks": each})})
+            name, ms, memory = _name(each), measured[-1]["iteration_ms"], measured[-1]["memory_gb_s"]
+            say(f"round {number}/{rounds}  {name}: {ms:.3g} ms an iteration, memory {memory:.0f} GB/s")
+    rows = [_row(measured, found[None]) for measured in found.values()]
     return {"case": asked, "cores": _cores(), "rows": rows, "model": weak_scaling(asked, rows)}
+
+
+def _name(ranks: int | None) -> str:
+    return "threads" if ranks is None else f"{ranks} ranks"
+
+
+def _row(measured: list[dict[str, Any]], threads: list[dict[str, Any]]) -> dict[str, Any]:
+    """The best round, against the best of threads; and the rounds, each against the threads of the same one."""
+    best, base = (min(some, key=lambda one: one["iteration_ms"]) for some in (measured, threads))
+    times = [one["iteration_ms"] / other["iteration_ms"] for one, other in zip(measured, threads, strict=True)]
+    rounds = [{name: one[name] for name in ("iteration_ms", "memory_gb_s")} for one in measured]
+    return {
+        **best,
+        "times_threads": best["iteration_ms"] / base["iteration_ms"],
+        "times_threads_median": median(times),
+        "rounds": rounds,
+    }
 
 
 def _cores() -> int:
@@ -160,7 +177,8 @@ def _cells(row: dict[str, Any]) -> list[str]:
     head = ["threads", ""] if row["ranks"] is None else ["mpi", str(row["ranks"])]
     times = [ms(name) for name in ("iteration_ms", "compute_ms", "exchange_ms", "wait_ms")]
     sent = f"{row['bytes_per_iteration'] / 1e6:.2f}" if "bytes_per_iteration" in row else ""
-    return [*head, str(row["threads"]), *times, f"{row['times_threads']:.2f}", sent]
+    against = [f"{row[name]:.2f}" for name in ("times_threads", "times_threads_median")]
+    return [*head, str(row["threads"]), *times, *against, f"{row['memory_gb_s']:.0f}", sent]
 
 
 def _model_cells(point: dict[str, Any]) -> list[str]:

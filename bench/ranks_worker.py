@@ -1,8 +1,8 @@
 """What one rank measures: `mpiexec -n R python -m fdglm_bench.ranks_worker JSON`, or without mpiexec on threads.
 
 Rank 0 prints one JSON object: the best time of an iteration over several blocks, split into computing, handing over to
-MPI (exchange) and waiting for others, each the mean over the ranks in that block; and between two ranks the latency
-and the bandwidth of MPI.
+MPI (exchange) and waiting for others, each the mean over the ranks in that block; how fast all threads or ranks
+together read from memory before it; and between two ranks the latency and the bandwidth of MPI.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 
 SEED = 0
 ROWS_AT_A_TIME = 256
+READS = 3  # of X, to see how fast the memory is
 # Nothing of ours is imported up here: how many threads Numba has is settled before it is imported.
 
 
@@ -79,6 +80,7 @@ def _begin(engine: Any) -> None:
 
 
 def on_threads(asked: dict[str, Any]) -> dict[str, Any]:
+    from fdglm_bench.bandwidth import Bandwidth
     from fdglm_fast.engine import Engine, set_threads
     from fdglm_fast.kernels.compile import prepare
     from fdglm_fast.team import Team
@@ -89,11 +91,15 @@ def on_threads(asked: dict[str, Any]) -> dict[str, Any]:
     team = Team(_part(asked, whole, placement, 0))
     engine = Engine(team.own, network, _steps(asked, team, network), threads=threads)
     _begin(engine)
-    best = min(_timed(engine, asked["iterations"]) for _ in range(asked["blocks"]))
-    return {"iteration_ms": 1e3 * best, "threads": engine.threads}
+    meter, blocks = Bandwidth(team.own.tiles.X), []
+    for _ in range(asked["blocks"]):
+        memory = meter.measure(READS)
+        blocks.append({"iteration_ms": 1e3 * _timed(engine, asked["iterations"]), "memory_gb_s": memory / 1e9})
+    return {**min(blocks, key=lambda block: block["iteration_ms"]), "threads": engine.threads}
 
 
 def on_ranks(comm: Any, asked: dict[str, Any]) -> dict[str, Any]:
+    from fdglm_bench.bandwidth import Bandwidth
     from fdglm_fast.engine import set_threads
     from fdglm_fast.kernels.compile import prepare
     from fdglm_fast.mpi.engine import RankEngine
@@ -108,7 +114,8 @@ def on_ranks(comm: Any, asked: dict[str, Any]) -> dict[str, Any]:
     threads = set_threads(None, 1 << 40)
     engine = RankEngine(team.own, network, _steps(asked, team, network), team=team, threads=threads)
     _begin(engine)
-    blocks = [_block(comm, engine, asked["iterations"]) for _ in range(asked["blocks"])]
+    meter = Bandwidth(team.own.tiles.X)
+    blocks = [_block(comm, engine, meter, asked["iterations"]) for _ in range(asked["blocks"])]
     best = min(blocks, key=lambda block: block["iteration_ms"])
     facts = team.facts()
     kept = ("cut_edges", "bytes_per_iteration", "model_bytes_per_iteration")
@@ -122,15 +129,18 @@ def _timed(engine: Any, count: int) -> float:
     return (time.perf_counter() - began) / count
 
 
-def _block(comm: Any, engine: Any, count: int) -> dict[str, float]:
+def _block(comm: Any, engine: Any, meter: Any, count: int) -> dict[str, float]:
+    """A few iterations, and how fast all ranks together read from memory just before."""
     exchange = engine.exchange
+    comm.Barrier()
+    memory = comm.allreduce(meter.measure(READS))
     before = dict(exchange.seconds)
     comm.Barrier()
     seconds = _timed(engine, count)
     parts = {name: (exchange.seconds[name] - before[name]) / count for name in before}
     every = comm.allgather({"iteration": seconds, "compute": seconds - sum(parts.values()), **parts})
     means = {f"{name}_ms": 1e3 * float(np.mean([one[name] for one in every])) for name in ("compute", *parts)}
-    return {"iteration_ms": 1e3 * max(one["iteration"] for one in every), **means}
+    return {"iteration_ms": 1e3 * max(one["iteration"] for one in every), **means, "memory_gb_s": memory / 1e9}
 
 
 def _link(comm: Any, count: int = 50) -> dict[str, float | None]:
