@@ -12,8 +12,9 @@ from numba import get_thread_id, prange
 
 from fdglm_fast.kernels._jit import inlined, kernel
 from fdglm_fast.kernels.arrays import Neighbours, State, Tiles
+from fdglm_fast.kernels.formulas import laplacian
 from fdglm_fast.kernels.line import clear, dot, load, store
-from fdglm_fast.kernels.updates import laplacian, neighbour_sum, shared_sum
+from fdglm_fast.kernels.sums import neighbour_sum, shared_sum
 
 
 @inlined

@@ -19,7 +19,8 @@ from numba import get_thread_id, prange
 from fdglm_fast.kernels._jit import inlined, kernel, scalar
 from fdglm_fast.kernels.arrays import Model, Neighbours, State, Steps, Tiles
 from fdglm_fast.kernels.line import fetch
-from fdglm_fast.kernels.updates import first_update, lambda_update, look_update, shared_sum, theta_update, v_update
+from fdglm_fast.kernels.sums import shared_sum
+from fdglm_fast.kernels.updates import first_update, lambda_update, look_update, theta_update, v_update
 
 COLUMNS = 512  # columns of g that one thread sums up at a time
 

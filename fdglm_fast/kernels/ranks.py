@@ -27,7 +27,8 @@ from fdglm_fast.kernels.anchor import anchor_tile, publish_p
 from fdglm_fast.kernels.arrays import Model, Neighbours, State, Steps, Tiles
 from fdglm_fast.kernels.iterate import COLUMNS, sum_groups, v_tile
 from fdglm_fast.kernels.line import fetch
-from fdglm_fast.kernels.updates import first_update, lambda_update, shared_sum, theta_update
+from fdglm_fast.kernels.sums import shared_sum
+from fdglm_fast.kernels.updates import first_update, lambda_update, theta_update
 
 
 class Rows(NamedTuple):

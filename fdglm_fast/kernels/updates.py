@@ -25,83 +25,13 @@ from typing import Any
 
 from fdglm_fast.kernels._jit import inlined, scalar
 from fdglm_fast.kernels.arrays import Model, Neighbours, State, Steps, Tiles
+from fdglm_fast.kernels.formulas import ascend, descend, extrapolate, follow, laplacian, overstep
 from fdglm_fast.kernels.line import blank, clear, dot, load, store
 from fdglm_fast.kernels.losses import dual_step
 from fdglm_fast.kernels.penalties import prox_all, prox_operations
-from fdglm_fast.kernels.rows import add_first_matvec, add_matvec, add_rows, add_weighted_rows, dot_columns
-from fdglm_fast.kernels.tally import LAMBDA, SHARED, THETA, V, note
-
-
-@inlined
-def descend(old: Any, step: Any, slope: Any) -> Any:
-    """old - step * slope: a gradient step down, for theta and v."""
-    return old - step * slope
-
-
-@inlined
-def ascend(old: Any, step: Any, slope: Any) -> Any:
-    """old + step * slope: a gradient step up, for lambda."""
-    return old + step * slope
-
-
-@inlined
-def extrapolate(new: Any, old: Any) -> Any:
-    """2 new - old; the doubling is exact."""
-    return (new + new) - old
-
-
-@inlined
-def follow(new: Any, old: Any, anchor: Any, pull: Any) -> Any:
-    """R + pull (anchor - R) with new = T(old) and its reflection R = 2 new - old."""
-    there = extrapolate(new, old)
-    return there + pull * (anchor - there)
-
-
-@inlined
-def overstep(new: Any, old: Any, relax: Any) -> Any:
-    """new + relax (new - old), beyond new = T(old)."""
-    return new + relax * (new - old)
-
-
-@inlined
-def laplacian(degree: Any, own: Any, neighbours: Any) -> Any:
-    """(L z)_j = degree_j z_j - sum over the neighbours."""
-    return degree * own - neighbours
-
-
-@inlined
-def shared_sum(q: int, Z: Any, tile: int, slot: int, thread: int, near: Neighbours, state: State) -> None:
-    """pool[slot, q] = the q-th sum of rows of Z that several agents use."""
-    start, stop = near.part_start[q], near.part_start[q + 1]
-    store(state.pool, slot, q, add_rows(blank(Z), Z, tile, near.parts, start, stop))
-    note(state.tally, thread, SHARED, 0, (stop - start - 1) * state.pool.shape[2])
-
-
-@inlined
-def neighbour_sum(j: int, Z: Any, tile: int, pool: Any, slot: int, near: Neighbours) -> Any:
-    """The sum over the neighbours k of agent j of w_jk Z[tile, k].
-
-    An agent that is joined to most of the others lists itself and those it is not joined to, and takes them off the
-    total, which is the last of its shared sums.
-    """
-    start, stop = near.row_start[j], near.row_start[j + 1]
-    if near.weights.size > 0:
-        return add_weighted_rows(blank(Z), Z, tile, near.rows, near.weights, start, stop)
-    rows = add_rows(blank(Z), Z, tile, near.rows, start, stop)
-    start, stop = near.shared_start[j], near.shared_start[j + 1]
-    if near.complement[j]:
-        rows = add_rows(rows, pool, slot, near.shared, start, stop - 1)
-        return load(pool, slot, near.shared[stop - 1]) - rows
-    return add_rows(rows, pool, slot, near.shared, start, stop)
-
-
-@inlined
-def additions(j: int, near: Neighbours) -> int:
-    """Operations of `neighbour_sum` on one sample, the first row being stored and not added."""
-    rows = near.row_start[j + 1] - near.row_start[j]
-    if near.weights.size > 0:
-        return 2 * rows - 1
-    return rows + near.shared_start[j + 1] - near.shared_start[j] - 1
+from fdglm_fast.kernels.rows import add_first_matvec, add_matvec, dot_columns
+from fdglm_fast.kernels.sums import additions, neighbour_sum
+from fdglm_fast.kernels.tally import LAMBDA, THETA, V, note
 
 
 @inlined
