@@ -19,7 +19,7 @@ from fdglm_fast.errors import UsageError
 from fdglm_fast.network import Network
 
 Numbers = npt.NDArray[np.int64]
-SLACK = 1.02  # columns a rank may have beyond its share, where that lowers the cut: all wait for the one with most
+SLACK = 1.05  # columns a rank may have beyond its share, where that lowers the cut
 PASSES = 8
 LARGEST_SPECTRAL = 1024
 
