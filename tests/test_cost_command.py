@@ -185,15 +185,15 @@ def test_closed_forms_need_no_compiler() -> None:
 
 # --- the check on a changed copy ---
 
-UPDATES, PENALTIES, LOSSES = (f"kernels/{name}.py" for name in ("updates", "penalties", "losses"))
+UPDATES, FORMULAS, PENALTIES, LOSSES = (f"kernels/{name}.py" for name in ("updates", "formulas", "penalties", "losses"))
 CHANGES = {  # a file, what it says, and what it says in the copy
     "v": (UPDATES, "laplacian(near.degree[j], lam, around))", "laplacian(near.degree[j], lam, around)) + 0.0 * lam"),
     "theta": (UPDATES, "        theta[c] = new[c]\n", "        theta[c] = new[c] * 1.0\n"),
     "outside": (UPDATES, "    if j == 0 and", "    state.lam[tile, j, 0] *= 1.0\n    if j == 0 and"),
     "prox": (PENALTIES, "excess = abs(x) - threshold", "excess = abs(x) - threshold + 0.0"),
     "dual step": (LOSSES, "return (a - s * y) / (1.0 + s)", "return (a - s * y) / (1.0 + s) + 0.0"),
-    "one less": (UPDATES, "return old + step * slope", "return old + slope"),
-    "uncountable": (UPDATES, "return old + step * slope", "return float(old + step * slope)"),
+    "one less": (FORMULAS, "return old + step * slope", "return old + slope"),
+    "uncountable": (FORMULAS, "return old + step * slope", "return float(old + step * slope)"),
 }
 
 
