@@ -66,7 +66,7 @@ def measure_ranks(asked: dict[str, Any], ranks: list[int], rounds: int, say: Cal
             measured.append({"ranks": each, **_measure({**asked, "ranks": each})})
             name, ms, memory = _name(each), measured[-1]["iteration_ms"], measured[-1]["memory_gb_s"]
             say(f"round {number}/{rounds}  {name}: {ms:.3g} ms an iteration, memory {memory:.0f} GB/s")
-    rows = [_row(measured, found[None]) for measured in found.values()]
+    rows = [compare(measured, found[None]) for measured in found.values()]
     return {"case": asked, "cores": _cores(), "rows": rows, "model": weak_scaling(asked, rows)}
 
 
@@ -74,7 +74,7 @@ def _name(ranks: int | None) -> str:
     return "threads" if ranks is None else f"{ranks} ranks"
 
 
-def _row(measured: list[dict[str, Any]], threads: list[dict[str, Any]]) -> dict[str, Any]:
+def compare(measured: list[dict[str, Any]], threads: list[dict[str, Any]]) -> dict[str, Any]:
     """The best round, against the best of threads; and the rounds, each against the threads of the same one."""
     best, base = (min(some, key=lambda one: one["iteration_ms"]) for some in (measured, threads))
     times = [one["iteration_ms"] / other["iteration_ms"] for one, other in zip(measured, threads, strict=True)]

@@ -20,7 +20,7 @@ sigma L, and what has to be at most one is
     sigma^(1/2) <= 1
 
 which it is: F <= 1 leaves (1 - N) + N. (Without mixing, Sigma = sigma, and the two demands of an agent add up.) Several
-rounds of gossip put another matrix in the place of L, and its largest eigenvalue in the place of c deg_j.
+rounds of gossip put another matrix in the place of L, and a bound on its eigenvalues in the place of c deg_j.
 
 On the complete graph with equal weights N is a projection, 1 - N averages over the agents, and only the average of F
 matters: |X_j S^(1/2)|^2 is replaced by |X S^(1/2)|^2/m, and the m agents move as one would.

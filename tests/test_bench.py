@@ -20,6 +20,7 @@ from fdglm_bench.machine import machine_facts
 from fdglm_bench.measure import fill_engine, new_engine
 from fdglm_bench.numpy_rival import NumpyRival, Variant
 from fdglm_bench.passes import batches_for, blocks_of
+from fdglm_bench.ranks import compare
 from fdglm_bench.scaling import fit_line, scaling_points
 from fdglm_bench.tune import Tuner
 from fdglm_cli.bench import command
@@ -356,6 +357,16 @@ def test_what_is_no_report(tmp_path: Path, text: str) -> None:
 def test_too_many_threads() -> None:
     result = run(*TINY, "--cases", "threads=100000")
     assert isinstance(result.exception, UsageError) and "threads must be from 1" in str(result.exception)
+
+
+def test_ranks_are_compared_with_the_threads_of_the_same_round() -> None:
+    def rounds(*times: float) -> list[dict[str, Any]]:
+        return [{"iteration_ms": time, "memory_gb_s": 30.0 + k} for k, time in enumerate(times)]
+
+    row = compare(rounds(12.0, 9.0, 14.0), rounds(10.0, 6.0, 10.0))
+    assert row["iteration_ms"] == 9.0 and row["memory_gb_s"] == 31.0  # the best round, and its memory
+    assert row["times_threads"] == 1.5 and row["times_threads_median"] == 1.4
+    assert row["rounds"] == rounds(12.0, 9.0, 14.0)
 
 
 def test_machine_facts_are_json() -> None:
