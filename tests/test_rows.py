@@ -40,6 +40,11 @@ def add_matvec(out: Any, slot: int, X: Any, tile: int, w: Any, start: int, stop:
 
 
 @scalar
+def add_matvec_apart(out: Any, slot: int, X: Any, tile: int, w: Any, start: int, stop: int) -> None:
+    store(out, slot, 0, rows.add_matvec_apart(load(out, slot, 0), X, tile, w, start, stop))
+
+
+@scalar
 def product(out: Any, slot: int, X: Any, tile: int, w: Any, start: int, stop: int) -> None:
     rows.product(out[slot, 0], X, tile, w, start, stop)
 
@@ -47,6 +52,13 @@ def product(out: Any, slot: int, X: Any, tile: int, w: Any, start: int, stop: in
 @scalar
 def dot_columns(g: Any, group: int, first: bool, X: Any, lam: Any, tile: int, row: int, start: int, stop: int) -> None:
     rows.dot_columns(g, group, first, X, tile, load(lam, tile, row), start, stop)
+
+
+@scalar
+def dot_columns_apart(
+    g: Any, group: int, first: bool, X: Any, lam: Any, tile: int, row: int, start: int, stop: int
+) -> None:
+    rows.dot_columns_apart(g, group, first, X, tile, load(lam, tile, row), start, stop)
 
 
 def normal(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> Any:
@@ -98,10 +110,11 @@ def test_add_weighted_rows(dtype: Any) -> None:
 
 
 @every_type
-def test_add_matvec(dtype: Any) -> None:
+@pytest.mark.parametrize("matvec", [add_matvec, add_matvec_apart], ids=["block", "apart"])
+def test_add_matvec(dtype: Any, matvec: Any) -> None:
     X, w, out = tiled(COLUMNS, dtype), normal((COLUMNS,), dtype, seed=3), tiled(1, dtype, seed=1)
     for start, stop in RANGES:
-        fast, slow = both(add_matvec, out, (2, X, 1, w, start, stop))
+        fast, slow = both(matvec, out, (2, X, 1, w, start, stop))
         assert_close(fast, slow, dtype)
         expected = out.astype(np.float64)
         expected[2, 0] += w[start:stop].astype(np.float64) @ X[1, start:stop].astype(np.float64)
@@ -134,15 +147,16 @@ def test_product(of_out: Any, of_X: Any, of_w: Any) -> None:
 
 @every_type
 @pytest.mark.parametrize("first", [True, False])
-def test_dot_columns(dtype: Any, first: bool) -> None:
+@pytest.mark.parametrize("dots", [dot_columns, dot_columns_apart], ids=["block", "apart"])
+def test_dot_columns(dtype: Any, first: bool, dots: Any) -> None:
     """g is double precision whatever the data; outside start..stop it is left alone, as is the other group."""
     X, lam, g = tiled(COLUMNS, dtype), tiled(5, dtype, seed=1), normal((2, COLUMNS), np.float64, seed=2)
     for start, stop in RANGES:
-        fast, slow = both(dot_columns, g, (1, first, X, lam, 2, 4, start, stop))
+        fast, slow = both(dots, g, (1, first, X, lam, 2, 4, start, stop))
         assert_close(fast, slow, dtype)
         expected = g.copy()
-        dots = X[2, start:stop].astype(np.float64) @ lam[2, 4].astype(np.float64)
-        expected[1, start:stop] = dots if first else g[1, start:stop] + dots
+        sums = X[2, start:stop].astype(np.float64) @ lam[2, 4].astype(np.float64)
+        expected[1, start:stop] = sums if first else g[1, start:stop] + sums
         assert_close(slow, expected, np.float64)
         outside = np.ones(g.shape, bool)
         outside[1, start:stop] = False

@@ -28,6 +28,7 @@ class Routine(NamedTuple):
 ROUTINES = (
     Routine(iterate, "theta_update", "theta"),  # all agents' columns: a number knows its owner
     Routine(iterate, "sum_groups", "theta"),
+    Routine(iterate, "q_update", "lambda", argument=0),
     Routine(iterate, "v_update", "v", argument=1),
     Routine(iterate, "shared_sum", "shared", first_agent=True),
     Routine(updates, "mix", "lambda", argument=0),
@@ -38,7 +39,7 @@ ROUTINES = (
     Routine(updates, "loss_step", "dual", first_agent=True),
     Routine(updates, "settle", "lambda", argument=1),
     Routine(updates, "report_dual", "average", first_agent=True),
-    Routine(updates, "g_update", "theta", argument=0),
+    Routine(iterate, "g_update", "theta", argument=0),
     Routine(updates, "prox_all", "prox"),
     Routine(updates, "add_theta", "average"),
     # u is formed where v+ is known, but the paper counts it, like w, with the lambda update that needs it.

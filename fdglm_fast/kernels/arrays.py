@@ -17,6 +17,7 @@ import numpy.typing as npt
 from fdglm_fast.kernels.lanes import VECTOR_BYTES, VECTORS
 
 GROUPS = 64
+LINE_PAIR = 2 * VECTOR_BYTES
 
 
 class Tiles(NamedTuple):
@@ -133,9 +134,9 @@ def most_threads() -> int:
 
 
 def aligned_zeros(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Zeros that start on a cache line, so that no vector straddles two."""
+    """Zeros that start on a pair of cache lines: no vector straddles two, and the memory brings them in pairs."""
     kind = np.dtype(dtype)
     size = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
-    raw = np.zeros(size + VECTOR_BYTES, np.uint8)
-    start = -raw.ctypes.data % VECTOR_BYTES
+    raw = np.zeros(size + LINE_PAIR, np.uint8)
+    start = -raw.ctypes.data % LINE_PAIR
     return raw[start : start + size].view(kind).reshape(shape)

@@ -18,20 +18,35 @@ from numba import get_thread_id, prange
 
 from fdglm_fast.kernels._jit import inlined, kernel, scalar
 from fdglm_fast.kernels.arrays import Model, Neighbours, State, Steps, Tiles
-from fdglm_fast.kernels.line import fetch
+from fdglm_fast.kernels.line import fetch, load
 from fdglm_fast.kernels.sums import shared_sum
-from fdglm_fast.kernels.updates import first_update, lambda_update, look_update, theta_update, v_update
+from fdglm_fast.kernels.updates import (
+    first_update,
+    g_update,
+    lambda_update,
+    look_update,
+    q_update,
+    theta_update,
+    v_update,
+)
 
 COLUMNS = 512  # columns of g that one thread sums up at a time
 
 
 @inlined
-def fetch_next(tile: int, j: int, state: State) -> None:
-    """What agent j keeps of the next tile will be read soon."""
-    fetch(state.lam, tile + 1, j)
-    fetch(state.v, tile + 1, j)
+def fetch_lambda(i: int, j: int, tile: int, steps: Steps, state: State) -> None:
+    """lambda_j and its anchor will be read soon."""
+    fetch(state.lam, tile, j)
+    if steps.pull.size > 0 and steps.pull[i] > 0:
+        fetch(state.lam_anchor, tile, j)
+
+
+@inlined
+def fetch_v(j: int, tile: int, state: State) -> None:
+    """v_j, or p_j and u_0, will be read soon."""
+    fetch(state.v, tile, j)
     if state.u_anchor.shape[1] > 0:
-        fetch(state.u_anchor, tile + 1, j)
+        fetch(state.u_anchor, tile, j)
 
 
 @inlined
@@ -53,8 +68,42 @@ def v_tile(
     if i == steps.check:
         for j in range(state.v.shape[1]):
             look_update(j, tile, slot, tiles, near, state)
+    if steps.mix.size > 0:
+        for j in range(state.v.shape[1]):
+            q_update(j, tile, slot, thread, tiles, offsets, state)
     for j in range(state.v.shape[1]):
-        v_update(i, j, tile, slot, thread, tiles, offsets, near, steps, state)
+        v_update(i, j, tile, slot, thread, tiles, near, steps, state)
+
+
+@inlined
+def lambda_tile(
+    i: int,
+    tile: int,
+    slot: int,
+    thread: int,
+    v_follows: bool,
+    tiles: Tiles,
+    offsets: Any,
+    near: Neighbours,
+    steps: Steps,
+    state: State,
+) -> None:
+    """lambda+ of the agents that are here on one tile, and its part of X' lambda+.
+
+    `v_follows` says that v of the next tile is what comes next. Where steps are mixed, all of lambda goes first: X is
+    then read in one stretch, as it was for q, and not between rows of lambda.
+    """
+    agents = offsets.size - 1
+    for j in range(agents):
+        fetch_lambda(i, j, tile + 1, steps, state)
+        if v_follows:
+            fetch_v(j, tile + 1, state)
+        line = lambda_update(i, j, tile, slot, thread, tiles, offsets, near, steps, state)
+        if steps.mix.size == 0:
+            g_update(j, tile, thread, line, tiles, offsets, steps, state)
+    if steps.mix.size > 0:
+        for j in range(agents):
+            g_update(j, tile, thread, load(state.lam, tile, j), tiles, offsets, steps, state)
 
 
 @scalar
@@ -76,9 +125,7 @@ def tile_update(
         for q in range(state.pool.shape[1]):
             shared_sum(q, state.u, slot, slot, slot, near, state)
     first_update(tile, slot, slot, tiles, offsets, near, model, steps, state)
-    for j in range(agents):
-        fetch_next(tile, j, state)
-        lambda_update(i, j, tile, slot, slot, tiles, offsets, near, steps, state)
+    lambda_tile(i, tile, slot, slot, agents > 1, tiles, offsets, near, steps, state)
 
 
 @kernel
@@ -123,8 +170,10 @@ def iterate_agents(
                 for index in prange(agents):
                     j = np.int64(index)
                     for tile in range(start, stop):
-                        slot = tile - start
-                        v_update(i, j, tile, slot, get_thread_id(), tiles, offsets, near, steps, state)
+                        slot, thread = tile - start, get_thread_id()
+                        if steps.mix.size > 0:
+                            q_update(j, tile, slot, thread, tiles, offsets, state)
+                        v_update(i, j, tile, slot, thread, tiles, near, steps, state)
                 for index in prange(sums):
                     q = np.int64(index)
                     for tile in range(start, stop):
@@ -135,8 +184,10 @@ def iterate_agents(
             for index in prange(agents):
                 j = np.int64(index)
                 for tile in range(start, stop):
-                    fetch_next(tile, j, state)
-                    lambda_update(i, j, tile, tile - start, get_thread_id(), tiles, offsets, near, steps, state)
+                    slot, thread = tile - start, get_thread_id()
+                    fetch_lambda(i, j, tile + 1, steps, state)
+                    line = lambda_update(i, j, tile, slot, thread, tiles, offsets, near, steps, state)
+                    g_update(j, tile, thread, line, tiles, offsets, steps, state)
         blocks = (state.g.size + COLUMNS - 1) // COLUMNS
         for index in prange(blocks):
             sum_groups(np.int64(index) * COLUMNS, state)

@@ -69,13 +69,16 @@ class Row(Lanes):
         for k, vector in enumerate(vectors):
             self.builder.store(vector, self._address(offset, k), align=_ALIGN)
 
-    def fetch(self, offset: Any) -> None:
-        """Ask the memory for the row at `offset` and do not wait for it. An address beyond the array is harmless."""
+    def fetch(self, offset: Any, every: int = 1) -> None:
+        """Ask the memory for the row at `offset`, or for every so many of its cache lines, and do not wait for it.
+
+        An address beyond the array is harmless.
+        """
         word = ir.IntType(32)
         signature = ir.FunctionType(ir.VoidType(), [_BYTES, word, word, word])
         call = cgutils.get_or_insert_function(self.builder.module, signature, "llvm.prefetch.p0")
         how = [ir.Constant(word, number) for number in (0, _INTO_SECOND_LEVEL, 1)]  # to be read; where to; data
-        for k in range(VECTORS):
+        for k in range(0, VECTORS, every):
             self.builder.call(call, [self.builder.bitcast(self._address(offset, k), _BYTES), *how])
 
 

@@ -4,12 +4,18 @@ Arrays of vectors are tiled, shape (tiles, rows, B): row r of tile k holds B con
 Each routine is a plain Python function, which is its definition and runs when the JIT is off, and an `@overload` that
 replaces it in compiled code by explicit vectors (see `line.py` and `lanes.py`).
 
-X is walked through column by column, twice: by `add_matvec` and, once the new lambda is known, by `dot_columns`. Both
-ask the memory for the column that is as far ahead as the block is long, so that the next block is on its way while this
-one is worked on. (That both ask for the same is measured: asked once, at either place, it comes later.) Where all of a
-tile's blocks go through the one before any goes through the other, they ask for what is `ahead` columns on, a tile, and
-`add_first_matvec` takes the columns in turn, so that the processor sees by itself, too, what comes next. (Measured: in
-turn it is faster there, two parts of a block side by side are faster here.)
+X is walked through column by column, twice: by a `matvec` and, once the new lambda is known, by `dot_columns`. How the
+memory is asked for what comes next depends on what lies between the two, and was found by measuring.
+
+add_matvec, dot_columns              a block of columns goes through both, one after the other. Both ask for the column
+                                     that is as far ahead as the block is long. (Asked once, at either place, it comes
+                                     later.) Two parts of a block are multiplied side by side.
+add_matvec_apart, dot_columns_apart  all blocks of a tile go through the first before any goes through the second. The
+                                     first asks for nothing and takes the columns in turn, so that the processor sees by
+                                     itself what comes next. The second reads what is in cache already and asks for
+                                     every other line of the next tile; the line beside it comes along, for the matrix
+                                     is aligned to pairs of lines. (Asked for every line, the first-level cache has no
+                                     room left for the misses of the second pass.)
 """
 
 from __future__ import annotations
@@ -49,8 +55,8 @@ def add_matvec(total: Any, X: Any, tile: int, w: Any, start: int, stop: int) -> 
     return total
 
 
-def add_first_matvec(total: Any, X: Any, tile: int, w: Any, start: int, stop: int, ahead: int) -> Any:
-    """The same, where all of a tile's blocks go through this before any goes through `dot_columns`."""
+def add_matvec_apart(total: Any, X: Any, tile: int, w: Any, start: int, stop: int) -> Any:
+    """`add_matvec`, where all of a tile's blocks go through this before any goes through `dot_columns_apart`."""
     return add_matvec(total, X, tile, w, start, stop)
 
 
@@ -61,15 +67,18 @@ def product(out: Any, X: Any, tile: int, w: Any, start: int, stop: int) -> None:
         out += X[tile, c] * w[c]
 
 
-def dot_columns(
-    g: Any, group: int, first: bool, X: Any, tile: int, line: Any, start: int, stop: int, ahead: int = 0
-) -> None:
+def dot_columns(g: Any, group: int, first: bool, X: Any, tile: int, line: Any, start: int, stop: int) -> None:
     """g[group, c] += X[tile, c]' line for the columns start <= c < stop; `first` sets instead of adding."""
     for c in range(start, stop):
         total = X[tile, c, 0] * line[0]
         for b in range(1, X.shape[2]):
             total = total + X[tile, c, b] * line[b]
         g[group, c] = total if first else g[group, c] + total
+
+
+def dot_columns_apart(g: Any, group: int, first: bool, X: Any, tile: int, line: Any, start: int, stop: int) -> None:
+    """`dot_columns`, where all of a tile's blocks went through `add_matvec_apart` before."""
+    dot_columns(g, group, first, X, tile, line, start, stop)
 
 
 def _gather(weighted: bool) -> Any:
@@ -104,31 +113,31 @@ _gather_unit: Any = _gather(weighted=False)
 _gather_weighted: Any = _gather(weighted=True)
 
 
-def _ahead(builder: Any, start: Any, stop: Any, given: Any) -> Any:
-    """How many columns ahead the memory is asked: as many as are `given`, or a block, for small ones more than that."""
+def _block(builder: Any, start: Any, stop: Any) -> Any:
+    """How many columns ahead the memory is asked: a block, and for small ones more than that."""
     block, least = builder.sub(stop, start), index(AHEAD)
-    block = builder.select(builder.icmp_signed("<", block, least), least, block)
-    return builder.select(builder.icmp_signed(">", given, index(0)), given, block)
+    return builder.select(builder.icmp_signed("<", block, least), least, block)
 
 
 def _matvec(in_turn: bool) -> Any:
-    """The columns of a block in turn, or two parts of it side by side."""
+    """The columns of a block in turn, or two parts of it side by side, for which the memory is asked ahead."""
 
     @intrinsic
-    def matvec(typing: Any, line: Any, X: Any, base: Any, w: Any, start: Any, stop: Any, far: Any) -> Any:
+    def matvec(typing: Any, line: Any, X: Any, base: Any, w: Any, start: Any, stop: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            _, x_t, _, w_t, _, _, _ = signature.args
-            line_v, x_v, base_v, w_v, position, stop_v, far_v = arguments
+            _, x_t, _, w_t, _, _ = signature.args
+            line_v, x_v, base_v, w_v, position, stop_v = arguments
             source = Row(context, builder, x_t, x_v)
             sets = [vectors_of(builder, line_v), *(source.zeros() for _ in range(STREAMS - 1))]
-            ahead = _ahead(builder, position, stop_v, far_v)
+            ahead = _block(builder, position, stop_v)
 
             def at(c: Any) -> Any:
                 return builder.add(base_v, builder.mul(c, index(source.length)))
 
             def add_column(c: Any, total: list[Any]) -> list[Any]:
                 factor = source.splat(number_at(context, builder, w_t, w_v, c))
-                source.fetch(at(builder.add(c, ahead)))
+                if not in_turn:
+                    source.fetch(at(builder.add(c, ahead)))
                 return [source.fma(x, factor, t) for x, t in zip(source.load(at(c)), total, strict=True)]
 
             part = builder.sdiv(builder.sub(stop_v, position), index(STREAMS))
@@ -146,7 +155,7 @@ def _matvec(in_turn: bool) -> Any:
             return line_of(builder, [tree_sum(builder, terms) for terms in zip(*sets, strict=True)])
 
         whole = types.int64
-        return line(line, X, whole, w, whole, whole, whole), generate
+        return line(line, X, whole, w, whole, whole), generate
 
     return matvec
 
@@ -162,49 +171,60 @@ def _merge(builder: Any, a: Any, b: Any, distance: int) -> Any:
     return builder.fadd(shuffle(builder, a, b, low), shuffle(builder, a, b, high))
 
 
-@intrinsic
-def _dots(
-    typing: Any, g: Any, at: Any, first: Any, X: Any, base: Any, line: Any, start: Any, stop: Any, far: Any
-) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        g_t, _, _, x_t, *_ = signature.args
-        g_v, at_v, first_v, x_v, base_v, line_v, position, stop_v, far_v = arguments
-        source = Row(context, builder, x_t, x_v)
-        multiplier = vectors_of(builder, line_v)
-        g_data = context.make_array(g_t)(context, builder, g_v).data
-        ahead = _ahead(builder, position, stop_v, far_v)
+def _dots(apart: bool) -> Any:
+    """The memory is asked for the next block or, where the passes are apart, for the next tile."""
 
-        def at(c: Any) -> Any:
-            return builder.add(base_v, builder.mul(c, index(source.length)))
+    @intrinsic
+    def dots(typing: Any, g: Any, at: Any, first: Any, X: Any, base: Any, line: Any, start: Any, stop: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            g_t, _, _, x_t, *_ = signature.args
+            g_v, at_v, first_v, x_v, base_v, line_v, position, stop_v = arguments
+            source = Row(context, builder, x_t, x_v)
+            multiplier = vectors_of(builder, line_v)
+            g_data = context.make_array(g_t)(context, builder, g_v).data
+            ahead = (
+                builder.extract_value(context.make_array(x_t)(context, builder, x_v).shape, 1)
+                if apart
+                else _block(builder, position, stop_v)
+            )
 
-        def column(c: Any) -> Any:
-            source.fetch(at(builder.add(c, ahead)))
-            numbers = source.load(at(c))
-            return fold(builder, source, numbers, multiplier)
+            def at(c: Any) -> Any:
+                return builder.add(base_v, builder.mul(c, index(source.length)))
 
-        def put(c: Any, total: Any) -> None:
-            place = builder.gep(g_data, [builder.add(at_v, c)])
-            place = builder.bitcast(place, total.type.as_pointer())
-            old = builder.load(place, align=8)
-            builder.store(builder.select(first_v, total, builder.fadd(old, total)), place, align=8)
+            def column(c: Any) -> Any:
+                source.fetch(at(builder.add(c, ahead)), every=2 if apart else 1)
+                numbers = source.load(at(c))
+                return fold(builder, source, numbers, multiplier)
 
-        # Eight columns at once: the eight horizontal sums become a transposition, three levels deep.
-        loop = Loop(builder, position, stop_v, 8, [])
-        sums = [column(builder.add(loop.i, index(u))) for u in range(8)]
-        for distance in (4, 2, 1):
-            sums = [_merge(builder, sums[i], sums[i + distance], distance) for i in range(distance)]
-        put(loop.i, sums[0])
-        position, _ = loop.close()
-        loop = Loop(builder, position, stop_v, 1, [])
-        total = column(loop.i)
-        for distance in (4, 2, 1):
-            total = builder.fadd(total, shuffle(builder, total, total, [i ^ distance for i in range(8)]))
-        put(loop.i, builder.extract_element(total, ir.Constant(ir.IntType(32), 0)))
-        loop.close()
-        return context.get_dummy_value()
+            def put(c: Any, total: Any) -> None:
+                place = builder.gep(g_data, [builder.add(at_v, c)])
+                place = builder.bitcast(place, total.type.as_pointer())
+                old = builder.load(place, align=8)
+                builder.store(builder.select(first_v, total, builder.fadd(old, total)), place, align=8)
 
-    whole = types.int64
-    return types.void(g, whole, types.boolean, X, whole, line, whole, whole, whole), generate
+            # Eight columns at once: the eight horizontal sums become a transposition, three levels deep.
+            loop = Loop(builder, position, stop_v, 8, [])
+            sums = [column(builder.add(loop.i, index(u))) for u in range(8)]
+            for distance in (4, 2, 1):
+                sums = [_merge(builder, sums[i], sums[i + distance], distance) for i in range(distance)]
+            put(loop.i, sums[0])
+            position, _ = loop.close()
+            loop = Loop(builder, position, stop_v, 1, [])
+            total = column(loop.i)
+            for distance in (4, 2, 1):
+                total = builder.fadd(total, shuffle(builder, total, total, [i ^ distance for i in range(8)]))
+            put(loop.i, builder.extract_element(total, ir.Constant(ir.IntType(32), 0)))
+            loop.close()
+            return context.get_dummy_value()
+
+        whole = types.int64
+        return types.void(g, whole, types.boolean, X, whole, line, whole, whole), generate
+
+    return dots
+
+
+_dots_of_block: Any = _dots(apart=False)
+_dots_of_tile: Any = _dots(apart=True)
 
 
 @overload(add_rows, jit_options=INLINED)
@@ -226,15 +246,15 @@ def _add_weighted_rows(total, Z, tile, which, weight, start, stop):  # type: ign
 @overload(add_matvec, jit_options=INLINED)
 def _add_matvec(total, X, tile, w, start, stop):  # type: ignore[no-untyped-def]
     def compiled(total, X, tile, w, start, stop):  # type: ignore[no-untyped-def]
-        return _matvec_of_parts(total, X, tile * X.shape[1] * X.shape[2], w, start, stop, 0)
+        return _matvec_of_parts(total, X, tile * X.shape[1] * X.shape[2], w, start, stop)
 
     return compiled if LineType(w.dtype) == total else None
 
 
-@overload(add_first_matvec, jit_options=INLINED)
-def _add_first_matvec(total, X, tile, w, start, stop, ahead):  # type: ignore[no-untyped-def]
-    def compiled(total, X, tile, w, start, stop, ahead):  # type: ignore[no-untyped-def]
-        return _matvec_in_turn(total, X, tile * X.shape[1] * X.shape[2], w, start, stop, ahead)
+@overload(add_matvec_apart, jit_options=INLINED)
+def _add_matvec_apart(total, X, tile, w, start, stop):  # type: ignore[no-untyped-def]
+    def compiled(total, X, tile, w, start, stop):  # type: ignore[no-untyped-def]
+        return _matvec_in_turn(total, X, tile * X.shape[1] * X.shape[2], w, start, stop)
 
     return compiled
 
@@ -256,9 +276,16 @@ def _product(out, X, tile, w, start, stop):  # type: ignore[no-untyped-def]
 
 
 @overload(dot_columns, jit_options=INLINED)
-def _dot_columns(g, group, first, X, tile, line, start, stop, ahead=0):  # type: ignore[no-untyped-def]
-    def compiled(g, group, first, X, tile, line, start, stop, ahead=0):  # type: ignore[no-untyped-def]
-        at = group * g.shape[1]
-        _dots(g, at, first, X, tile * X.shape[1] * X.shape[2], line, start, stop, ahead)
+def _dot_columns(g, group, first, X, tile, line, start, stop):  # type: ignore[no-untyped-def]
+    def compiled(g, group, first, X, tile, line, start, stop):  # type: ignore[no-untyped-def]
+        _dots_of_block(g, group * g.shape[1], first, X, tile * X.shape[1] * X.shape[2], line, start, stop)
+
+    return compiled
+
+
+@overload(dot_columns_apart, jit_options=INLINED)
+def _dot_columns_apart(g, group, first, X, tile, line, start, stop):  # type: ignore[no-untyped-def]
+    def compiled(g, group, first, X, tile, line, start, stop):  # type: ignore[no-untyped-def]
+        _dots_of_tile(g, group * g.shape[1], first, X, tile * X.shape[1] * X.shape[2], line, start, stop)
 
     return compiled

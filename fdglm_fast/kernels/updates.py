@@ -29,7 +29,7 @@ from fdglm_fast.kernels.formulas import ascend, descend, extrapolate, follow, la
 from fdglm_fast.kernels.line import blank, clear, dot, load, store
 from fdglm_fast.kernels.losses import dual_step
 from fdglm_fast.kernels.penalties import prox_all, prox_operations
-from fdglm_fast.kernels.rows import add_first_matvec, add_matvec, dot_columns
+from fdglm_fast.kernels.rows import add_matvec, add_matvec_apart, dot_columns, dot_columns_apart
 from fdglm_fast.kernels.sums import additions, neighbour_sum
 from fdglm_fast.kernels.tally import LAMBDA, THETA, V, note
 
@@ -42,7 +42,6 @@ def v_update(
     slot: int,
     thread: int,
     tiles: Tiles,
-    offsets: Any,
     near: Neighbours,
     steps: Steps,
     state: State,
@@ -50,7 +49,7 @@ def v_update(
     """v_j+ and u_j = 2 v_j+ - v_j on a tile, in the i-th iteration of a call."""
     B = state.v.shape[2]
     if steps.pull.size > 0:
-        p_update(i, j, tile, slot, thread, tiles, offsets, near, steps, state)
+        p_update(i, j, tile, slot, thread, tiles, near, steps, state)
         note(state.tally, thread, V, j, 4 * B)
     else:
         old, lam = load(state.v, tile, j), load(state.lam, tile, j)
@@ -70,7 +69,6 @@ def p_update(
     slot: int,
     thread: int,
     tiles: Tiles,
-    offsets: Any,
     near: Neighbours,
     steps: Steps,
     state: State,
@@ -84,7 +82,7 @@ def p_update(
     else:
         store(state.v, tile, j, overstep(new, old, steps.relax[i]))
     if steps.mix.size > 0:
-        ahead = mix(j, tile, slot, thread, ahead, tiles, offsets, near, steps, state)
+        ahead = mix(j, tile, slot, thread, ahead, near, steps, state)
     if steps.mix.size > 0 and j == 0 and tiles.y.size > 0:  # agent 1 answers later: until then its row adds nothing
         store(state.front, slot, 1, ahead)
         clear(state.u, slot, j)
@@ -93,24 +91,20 @@ def p_update(
 
 
 @inlined
-def mix(
-    j: int,
-    tile: int,
-    slot: int,
-    thread: int,
-    ahead: Any,
-    tiles: Tiles,
-    offsets: Any,
-    near: Neighbours,
-    steps: Steps,
-    state: State,
-) -> Any:
-    """u_j = ahead + t s_j q_j with q_j = X_j w_j, and q_j + u_0 - degree_j u_j is kept for the lambda update."""
+def q_update(j: int, tile: int, slot: int, thread: int, tiles: Tiles, offsets: Any, state: State) -> None:
+    """q_j = X_j w_j on a tile, which is mixed with those of the neighbours before lambda is known."""
     start, stop = offsets[j], offsets[j + 1]
-    q = add_first_matvec(blank(state.lam), tiles.X, tile, state.w, start, stop, state.w.size)
+    store(state.q, slot, j, add_matvec_apart(blank(state.lam), tiles.X, tile, state.w, start, stop))
+    note(state.tally, thread, LAMBDA, j, (2 * (stop - start) - 1) * state.lam.shape[2])
+
+
+@inlined
+def mix(j: int, tile: int, slot: int, thread: int, ahead: Any, near: Neighbours, steps: Steps, state: State) -> Any:
+    """u_j = ahead + t s_j q_j; q_j + u_0 - degree_j u_j is kept in the place of q_j for the lambda update."""
+    q = load(state.q, slot, j)
     u = ascend(ahead, steps.mix[j], q)
     store(state.q, slot, j, (q + load(state.u_anchor, tile, j)) - near.degree[j] * u)
-    note(state.tally, thread, LAMBDA, j, (2 * (stop - start) - 1 + 5) * state.lam.shape[2])
+    note(state.tally, thread, LAMBDA, j, 5 * state.lam.shape[2])
     return u
 
 
@@ -226,30 +220,11 @@ def settle(i: int, j: int, tile: int, thread: int, line: Any, steps: Steps, stat
 
 
 @inlined
-def add_move(j: int, tile: int, group: int, first: bool, line: Any, state: State) -> None:
+def add_move(j: int, tile: int, line: Any, tiles: Tiles, state: State) -> None:
     """The tile's part of |d lambda_j|^2; T is lambda + d lambda."""
+    group = tile // tiles.group
     move, moves = line - load(state.lam, tile, j), state.moves[group, j]
-    moves[1] = dot(move, move) + (0.0 if first else moves[1])
-
-
-@inlined
-def g_update(
-    j: int,
-    tile: int,
-    thread: int,
-    group: int,
-    first: bool,
-    line: Any,
-    tiles: Tiles,
-    offsets: Any,
-    steps: Steps,
-    state: State,
-) -> None:
-    """The tile's part of X_j' lambda_j."""
-    start, stop = offsets[j], offsets[j + 1]
-    ahead = state.w.size if steps.mix.size > 0 else 0
-    dot_columns(state.partial, group, first, tiles.X, tile, line, start, stop, ahead)
-    note(state.tally, thread, THETA, j, (stop - start) * (2 * state.lam.shape[2] - (1 if first else 0)))
+    moves[1] = dot(move, move) + (0.0 if tile == group * tiles.group else moves[1])
 
 
 @inlined
@@ -264,18 +239,27 @@ def lambda_update(
     near: Neighbours,
     steps: Steps,
     state: State,
-) -> None:
-    """The next lambda_j on a tile, and the tile's part of X_j' lambda_j; the i-th iteration of a call."""
+) -> Any:
+    """The next lambda_j on a tile; the i-th iteration of a call."""
     if j == 0 and tiles.y.size > 0:  # on ranks, y is only where agent 1 is
         line = load(state.front, slot, 0)
     else:
         line = lambda_half(j, tile, slot, thread, tiles, offsets, near, steps, state)
-    group = tile // tiles.group
-    first = tile == group * tiles.group
     if i == steps.check:
-        add_move(j, tile, group, first, line, state)
-    line = settle(i, j, tile, thread, line, steps, state)
-    g_update(j, tile, thread, group, first, line, tiles, offsets, steps, state)
+        add_move(j, tile, line, tiles, state)
+    return settle(i, j, tile, thread, line, steps, state)
+
+
+@inlined
+def g_update(j: int, tile: int, thread: int, line: Any, tiles: Tiles, offsets: Any, steps: Steps, state: State) -> None:
+    """The tile's part of X_j' lambda_j, where lambda_j is `line`."""
+    start, stop, group = offsets[j], offsets[j + 1], tile // tiles.group
+    first = tile == group * tiles.group
+    if steps.mix.size > 0:
+        dot_columns_apart(state.partial, group, first, tiles.X, tile, line, start, stop)
+    else:
+        dot_columns(state.partial, group, first, tiles.X, tile, line, start, stop)
+    note(state.tally, thread, THETA, j, (stop - start) * (2 * state.lam.shape[2] - (1 if first else 0)))
 
 
 @scalar
