@@ -6,10 +6,10 @@ Row groups are taken in chunks. The v phase of a chunk needs the neighbours' lam
     first         u of other ranks in; where agent 1 is, lambda_1+; agent 1's own vector out (where steps are mixed)
     lambda        u of other ranks, or agent 1's vector, in; lambda+ and the chunk's part of X' lambda+; lambda of
                   boundary agents out
-    turn          g = X' lambda from its parts, then theta+ for the next iteration
 
-`work` does the v phase of one chunk and the lambda phase of another tile by tile: the one computes while the other
-waits for the memory.
+The v phase of one chunk and the lambda phase of the one `LAG` before it are done tile by tile side by side: the one
+computes while the other waits for the memory. Before and after each piece the kernel asks its caller, who does the
+sending and the waiting (see `hook.py`).
 
 Rows of other ranks' agents (the halo) follow the own rows in `state.lam` and `state.u`, so that the updates of the
 shared-memory engine serve here too. A message holds, for one other rank, the rows of a chunk tile by tile.
@@ -25,10 +25,15 @@ from numba import get_thread_id, prange
 from fdglm_fast.kernels._jit import inlined, kernel, scalar
 from fdglm_fast.kernels.anchor import anchor_tile, publish_p
 from fdglm_fast.kernels.arrays import Model, Neighbours, State, Steps, Tiles
-from fdglm_fast.kernels.iterate import COLUMNS, sum_groups, v_tile
-from fdglm_fast.kernels.line import fetch
+from fdglm_fast.kernels.hook import ask
+from fdglm_fast.kernels.iterate import COLUMNS, fetch_v, lambda_tile, sum_groups, v_tile
+from fdglm_fast.kernels.line import fetch, load, store
 from fdglm_fast.kernels.sums import shared_sum
-from fdglm_fast.kernels.updates import first_update, lambda_update, theta_update
+from fdglm_fast.kernels.updates import first_update, theta_update
+
+LAG = 2  # chunks from the v phase to the lambda phase
+# What the caller is asked for before and after a piece: to wait for its messages, and to send what it made.
+READY, DONE, FIRST_READY, FIRST_DONE = range(4)
 
 
 class Rows(NamedTuple):
@@ -40,7 +45,7 @@ class Rows(NamedTuple):
 
 
 class Messages(NamedTuple):
-    """The buffers of all messages."""
+    """The buffers of all messages, (1, lines, B) each."""
 
     lam_in: Any
     lam_out: Any
@@ -60,32 +65,30 @@ class Chunk(NamedTuple):
     slot: int
 
 
-@scalar
-def place(i: int, tile: int, rows: Rows, chunk: Chunk, B: int) -> int:
-    """Where row i of a tile begins in the buffer of all messages."""
+@inlined
+def place(i: int, tile: int, rows: Rows, chunk: Chunk) -> int:
+    """Which line of all messages row i of a tile is."""
     tiles = chunk.stop - chunk.first
     within = rows.start[i] * tiles + (tile - chunk.first) * rows.count[i] + i - rows.start[i]
-    return (chunk.first * rows.row.size + within) * B
+    return chunk.first * rows.row.size + within
 
 
-@scalar
+@inlined
 def pack_rows(out: Any, Z: Any, at: int, tile: int, rows: Rows, chunk: Chunk) -> None:
-    """The rows of Z[at] that others need go into the messages of a chunk."""
-    B = Z.shape[2]
+    """The rows of Z[at] that others need go into the messages of a chunk; the next tile's place is asked for."""
     for i in range(rows.row.size):
-        start, source = place(i, tile, rows, chunk, B), Z[at, rows.row[i]]
-        for b in range(B):
-            out[start + b] = source[b]
+        line = place(i, tile, rows, chunk)
+        fetch(out, 0, line + rows.count[i])
+        store(out, 0, line, load(Z, at, rows.row[i]))
 
 
-@scalar
+@inlined
 def unpack_rows(message: Any, Z: Any, at: int, tile: int, rows: Rows, chunk: Chunk) -> None:
-    """The rows that others sent come to their places in Z[at]."""
-    B = Z.shape[2]
+    """The rows that others sent come to their places in Z[at]; those of the next tile are asked for."""
     for i in range(rows.row.size):
-        start, target = place(i, tile, rows, chunk, B), Z[at, rows.row[i]]
-        for b in range(B):
-            target[b] = message[start + b]
+        line = place(i, tile, rows, chunk)
+        fetch(message, 0, line + rows.count[i])
+        store(Z, at, rows.row[i], load(message, 0, line))
 
 
 @scalar
@@ -108,9 +111,8 @@ def v_part(
     i: int,
     tile: int,
     chunk: Chunk,
-    lam_in: Any,
-    u_out: Any,
     arrived: bool,
+    messages: Messages,
     coming: Rows,
     leaving: Rows,
     tiles: Tiles,
@@ -119,14 +121,15 @@ def v_part(
     steps: Steps,
     state: State,
 ) -> None:
-    """v+ and u of the own agents on a tile; `arrived` says that `lam_in` is news."""
+    """v+ and u of the own agents on a tile; `arrived` says that lambda of other ranks is news."""
     slot = chunk.slot + tile - chunk.first
     fetch_tile(state.lam, tile + 1)
-    fetch_tile(state.v, tile + 1)
+    for j in range(state.v.shape[1]):
+        fetch_v(j, tile + 1, state)
     if arrived:
-        unpack_rows(lam_in, state.lam, tile, tile, coming, chunk)
+        unpack_rows(messages.lam_in, state.lam, tile, tile, coming, chunk)
     v_tile(i, tile, slot, get_thread_id(), tiles, offsets, near, steps, state)
-    pack_rows(u_out, state.u, slot, tile, leaving, chunk)
+    pack_rows(messages.u_out, state.u, slot, tile, leaving, chunk)
 
 
 @inlined
@@ -151,11 +154,63 @@ def open_tile(
         first_update(tile, slot, thread, tiles, offsets, near, model, steps, state)
 
 
-@kernel
-def first_chunk(
+@inlined
+def lambda_part(
+    i: int,
+    tile: int,
     chunk: Chunk,
     messages: Messages,
     coming: Rows,
+    leaving: Rows,
+    coming_first: Rows,
+    tiles: Tiles,
+    offsets: Any,
+    near: Neighbours,
+    model: Model,
+    steps: Steps,
+    state: State,
+) -> None:
+    """lambda+ of the own agents on a tile, and its part of X' lambda+; where steps are mixed, `first` was before."""
+    slot = chunk.slot + tile - chunk.first
+    fetch_tile(state.u, slot + 1)
+    if steps.mix.size > 0:
+        unpack_rows(messages.first_in, state.front, slot, tile, coming_first, chunk)
+    else:
+        open_tile(tile, chunk, messages.u_in, coming, tiles, offsets, near, model, steps, state)
+    lambda_tile(i, tile, slot, get_thread_id(), False, tiles, offsets, near, steps, state)
+    pack_rows(messages.lam_out, state.lam, tile, tile, leaving, chunk)
+
+
+@inlined
+def chunk_at(chunks: Any, c: int) -> Chunk:
+    """A row of `chunks` as a chunk, or one without tiles where there is none."""
+    if 0 <= c < chunks.shape[0]:
+        return Chunk(chunks[c, 0], chunks[c, 1], chunks[c, 2], chunks[c, 3], chunks[c, 4])
+    return Chunk(0, 0, 0, 0, 0)
+
+
+@inlined
+def tiles_of(chunks: Any, c: int) -> int:
+    chunk = chunk_at(chunks, c)
+    return chunk.stop - chunk.first
+
+
+@inlined
+def groups_of(chunks: Any, c: int) -> int:
+    chunk = chunk_at(chunks, c)
+    return chunk.stop_group - chunk.first_group
+
+
+@kernel
+def iterate_chunks(
+    begin: int,
+    end: int,
+    chunks: Any,
+    hook: int,
+    messages: Messages,
+    coming: Rows,
+    leaving: Rows,
+    coming_first: Rows,
     leaving_first: Rows,
     tiles: Tiles,
     offsets: Any,
@@ -164,111 +219,68 @@ def first_chunk(
     steps: Steps,
     state: State,
 ) -> None:
-    """Agent 1's update of a chunk before the others', and its vector for the ranks of its neighbours."""
-    for index in prange(chunk.stop - chunk.first):
-        tile = chunk.first + np.int64(index)
-        open_tile(tile, chunk, messages.u_in, coming, tiles, offsets, near, model, steps, state)
-        slot = chunk.slot + np.int64(index)
-        pack_rows(messages.first_out, state.front, slot, tile, leaving_first, chunk)
+    """The iterations begin <= i < end of a call, in step with the other ranks; `hook` answers -1 to end it at once.
 
-
-@inlined
-def lambda_part(
-    i: int,
-    tile: int,
-    chunk: Chunk,
-    u_in: Any,
-    first_in: Any,
-    lam_out: Any,
-    coming: Rows,
-    coming_first: Rows,
-    leaving: Rows,
-    tiles: Tiles,
-    offsets: Any,
-    near: Neighbours,
-    model: Model,
-    steps: Steps,
-    state: State,
-) -> None:
-    """lambda+ of the own agents on a tile, and its part of X' lambda+; `first_chunk` was before, if at all."""
-    slot = chunk.slot + tile - chunk.first
-    fetch_tile(state.u, slot + 1)
-    if steps.mix.size > 0:
-        unpack_rows(first_in, state.front, slot, tile, coming_first, chunk)
-    else:
-        open_tile(tile, chunk, u_in, coming, tiles, offsets, near, model, steps, state)
-    for j in range(offsets.size - 1):
-        fetch(state.lam, tile + 1, j)
-        lambda_update(i, j, tile, slot, get_thread_id(), tiles, offsets, near, steps, state)
-    pack_rows(lam_out, state.lam, tile, tile, leaving, chunk)
-
-
-@kernel
-def work(
-    i: int,
-    ahead: Chunk,
-    behind: Chunk,
-    messages: Messages,
-    arrived: bool,
-    coming: Rows,
-    leaving: Rows,
-    coming_first: Rows,
-    tiles: Tiles,
-    offsets: Any,
-    near: Neighbours,
-    model: Model,
-    steps: Steps,
-    state: State,
-) -> None:
-    """The v phase of one chunk and the lambda phase of another, i-th iteration of a call; either may be empty."""
-    most = max(ahead.stop_group - ahead.first_group, behind.stop_group - behind.first_group)
-    for index in prange(most):
-        group = np.int64(index)
-        for k in range(group * tiles.group, (group + 1) * tiles.group):
-            if ahead.first + k < ahead.stop:
-                v_part(
-                    i,
-                    ahead.first + k,
-                    ahead,
-                    messages.lam_in,
-                    messages.u_out,
-                    arrived,
-                    coming,
-                    leaving,
-                    tiles,
-                    offsets,
-                    near,
-                    steps,
-                    state,
-                )
-            if behind.first + k < behind.stop:
-                lambda_part(
-                    i,
-                    behind.first + k,
-                    behind,
-                    messages.u_in,
-                    messages.first_in,
-                    messages.lam_out,
-                    coming,
-                    coming_first,
-                    leaving,
-                    tiles,
-                    offsets,
-                    near,
-                    model,
-                    steps,
-                    state,
-                )
-
-
-@kernel
-def turn(end: bool, begin: bool, i: int, offsets: Any, model: Model, steps: Steps, state: State) -> None:
-    """End an iteration (g = X' lambda from its parts), begin the i-th of a call (theta+), or both."""
-    blocks = (state.g.size + COLUMNS - 1) // COLUMNS if end else 0
-    for index in prange(blocks):
-        sum_groups(np.int64(index) * COLUMNS, state)
-    if begin:
+    The answer to READY is 1 where lambda of other ranks is news for the chunk whose v phase comes.
+    """
+    for i in range(begin, end):
         theta_update(i, offsets, model, steps, state)
+        for c in range(chunks.shape[0] + LAG):
+            if steps.mix.size > 0 and 0 < c <= chunks.shape[0]:
+                if ask(hook, FIRST_READY, c - 1) < 0:
+                    return
+                for index in prange(tiles_of(chunks, c - 1)):
+                    chunk = chunk_at(chunks, c - 1)
+                    tile, slot = chunk.first + np.int64(index), chunk.slot + np.int64(index)
+                    open_tile(tile, chunk, messages.u_in, coming, tiles, offsets, near, model, steps, state)
+                    pack_rows(messages.first_out, state.front, slot, tile, leaving_first, chunk)
+                if ask(hook, FIRST_DONE, c - 1) < 0:
+                    return
+            answer = ask(hook, READY, c)
+            if answer < 0:
+                return
+            v_chunk = c if state.v.shape[1] > 0 else -1
+            for index in prange(max(groups_of(chunks, v_chunk), groups_of(chunks, c - LAG))):
+                group = np.int64(index)
+                ahead, behind = chunk_at(chunks, v_chunk), chunk_at(chunks, c - LAG)
+                for k in range(group * tiles.group, (group + 1) * tiles.group):
+                    tile = ahead.first + k
+                    if tile < ahead.stop:
+                        v_part(
+                            i,
+                            tile,
+                            ahead,
+                            answer > 0,
+                            messages,
+                            coming,
+                            leaving,
+                            tiles,
+                            offsets,
+                            near,
+                            steps,
+                            state,
+                        )
+                    tile = behind.first + k
+                    if tile < behind.stop:
+                        lambda_part(
+                            i,
+                            tile,
+                            behind,
+                            messages,
+                            coming,
+                            leaving,
+                            coming_first,
+                            tiles,
+                            offsets,
+                            near,
+                            model,
+                            steps,
+                            state,
+                        )
+            if ask(hook, DONE, c) < 0:
+                return
+        for index in prange((state.g.size + COLUMNS - 1) // COLUMNS):
+            sum_groups(np.int64(index) * COLUMNS, state)
 
 
 @kernel

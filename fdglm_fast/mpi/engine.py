@@ -23,7 +23,8 @@ from fdglm_fast.cost.model import EXCHANGES, FAST_EXCHANGES
 from fdglm_fast.engine import Array, Engine, bytes_per_iteration
 from fdglm_fast.halpern import Halpern
 from fdglm_fast.kernels.arrays import State, Steps, aligned_zeros, group_count, most_threads
-from fdglm_fast.kernels.ranks import Chunk, Messages
+from fdglm_fast.kernels.hook import Hook, address_of
+from fdglm_fast.kernels.ranks import DONE, FIRST_DONE, FIRST_READY, LAG, READY, Chunk, Messages
 from fdglm_fast.mpi.exchange import Exchange
 from fdglm_fast.mpi.halo import Route, first_route, local_plan
 from fdglm_fast.neighbours import Plan
@@ -34,11 +35,7 @@ if TYPE_CHECKING:
     from fdglm_fast.mpi.team import RankTeam
 
 CHUNKS = 8  # at most
-CHUNK_BYTES = 16 << 20  # of an iteration: less is not worth two more calls of the kernels
-
-
-NOTHING = Chunk(0, 0, 0, 0, 0)
-LAG = 2  # chunks from the v phase to the lambda phase
+CHUNK_BYTES = 16 << 20  # of an iteration: less is not worth two more messages
 
 
 def cut_chunks(groups: int, group: int, tiles: int, chunks: int) -> list[Chunk]:
@@ -78,9 +75,11 @@ class RankEngine(Engine):
         super().__init__(problem, network, steps, schedule="tiles", threads=threads, team=team)
         self._routes = self._make_routes(network)
         self._coming, self._leaving = self.halo.coming, self.halo.leaving
+        self._late = self._routes.get("first", self._routes["u"])
+        self._table = np.array(self._chunks, np.int64)
         self.exchange = Exchange(team.comm, self._routes, self._chunks, problem.tiles.X.shape[2], problem.dtype)
         team.exchange, team.kinds, team.vectors = self.exchange, self.kinds, self._vectors()
-        self._messages, self._late = self._make_messages(), self._routes.get("first", self._routes["u"])
+        self._messages = self._make_messages()
         if not self.anchored:
             self._send_lambda()
 
@@ -123,58 +122,77 @@ class RankEngine(Engine):
 
     def _iterate(self, count: int, steps: Steps) -> None:
         """`count` iterations of the own agents, in step with the other ranks."""
-        from fdglm_fast.kernels.ranks import turn
+        look = max(steps.check, 0)
+        self._run(0, look, steps)
+        if steps.check >= 0:
+            self._send_lambda()
+        self._run(look, count, steps)
+        self.iteration += count
 
-        shared = (self.problem.partition.offsets, self._model, steps, self.state)
-        for i in range(count):
-            if i == steps.check:
-                self._send_lambda()
-            turn(i > 0, True, i, *shared)
-            self._pass(i, steps)
-            self.iteration += 1
-        if count:
-            turn(True, False, 0, *shared)
+    def _run(self, begin: int, end: int, steps: Steps) -> None:
+        """The iterations begin <= i < end of a call: the kernel computes, and asks `_answer` to send and to wait."""
+        from fdglm_fast.kernels.ranks import iterate_chunks
+
+        if begin == end:
+            return
+        faults: list[BaseException] = []
+
+        def answer(event: int, c: int) -> int:
+            try:
+                return self._answer(event, c)
+            except BaseException as fault:  # nothing may be raised through the kernel
+                faults.append(fault)
+                return -1
+
+        hook = Hook(answer)
+        iterate_chunks(
+            begin,
+            end,
+            self._table,
+            address_of(hook),
+            self._messages,
+            self._coming,
+            self._leaving,
+            self._late.coming,
+            self._late.leaving,
+            self.problem.tiles,
+            self.problem.partition.offsets,
+            self._plan.near,
+            self._model,
+            steps,
+            self.state,
+        )
+        if faults:
+            raise faults[0]
 
     def _make_messages(self) -> Messages:
+        def lines(side: dict[str, Any], kind: str) -> Any:
+            return side.get(kind, side["u"]).reshape(1, -1, self.problem.tiles.X.shape[2])
+
         into, out = self.exchange.arriving, self.exchange.leaving
-        return Messages(
-            lam_in=into["lambda"],
-            lam_out=out["lambda"],
-            u_in=into["u"],
-            u_out=out["u"],
-            first_in=into.get("first", into["u"]),
-            first_out=out.get("first", out["u"]),
-        )
+        return Messages(*(lines(side, kind) for kind in ("lambda", "u", "first") for side in (into, out)))
 
-    def _pass(self, i: int, steps: Steps) -> None:
-        """The v phase of every chunk and, `LAG` chunks behind, the lambda phase."""
-        for c in range(len(self._chunks) + LAG):
-            self._work(i, c, c - LAG, steps)
-
-    def _work(self, i: int, ahead: int, behind: int, steps: Steps) -> None:
-        """The v phase of one chunk and the lambda phase of another, where there are such chunks."""
-        from fdglm_fast.kernels.ranks import work
-
-        exchange, chunks, arrived = self.exchange, self._chunks, False
-        has_v = ahead < len(chunks) and self.team.whole.agents > 1
-        if has_v:
-            arrived = exchange.running("lambda", ahead)
-            exchange.wait("lambda", ahead)
-        if behind >= 0:
-            exchange.wait("u", behind)
-            exchange.wait("first", behind)
-        chosen = chunks[ahead] if has_v else NOTHING, chunks[behind] if behind >= 0 else NOTHING
-        rows = self._coming, self._leaving, self._late.coming
-        work(i, *chosen, self._messages, arrived, *rows, *self._shared(steps))
-        if has_v:
-            exchange.start("u", ahead)
-        if behind >= 0 and not self.anchored:
-            exchange.start("lambda", behind)
-
-    def _shared(self, steps: Steps) -> tuple[Any, ...]:
-        """What the kernels take last."""
-        offsets = self.problem.partition.offsets
-        return self.problem.tiles, offsets, self._plan.near, self._model, steps, self.state
+    def _answer(self, event: int, c: int) -> int:
+        """Wait for the messages of the pieces at c, or send what they made; 1 where lambda of others is news."""
+        exchange, arrived = self.exchange, False
+        v_phase, behind = c < len(self._chunks) and self.team.whole.agents > 1, c - LAG
+        if event == READY:
+            if v_phase:
+                arrived = exchange.running("lambda", c)
+                exchange.wait("lambda", c)
+            if behind >= 0:
+                exchange.wait("u", behind)
+                exchange.wait("first", behind)
+        elif event == DONE:
+            if v_phase:
+                exchange.start("u", c)
+            if behind >= 0 and not self.anchored:
+                exchange.start("lambda", behind)
+        elif event == FIRST_READY:
+            exchange.wait("u", c)
+        elif event == FIRST_DONE:
+            exchange.start("first", c)
+        return int(arrived)
 
     def _send_lambda(self) -> None:
         """Lambda as it stands: before the first iteration of the paper's method, and a look of the fast one."""
@@ -182,7 +200,7 @@ class RankEngine(Engine):
 
         self.exchange.finish()
         for c, chunk in enumerate(self._chunks):
-            pack_lambda(chunk, self.exchange.leaving["lambda"], self._leaving, self.state)
+            pack_lambda(chunk, self._messages.lam_out, self._leaving, self.state)
             self.exchange.start("lambda", c)
 
     def duals(self) -> list[Array]:
@@ -223,26 +241,12 @@ class FastRankEngine(Halpern, RankEngine):
             "first": first_route(self._to_first, self.team.placement, self.team.comm.rank),
         }
 
-    def _pass(self, i: int, steps: Steps) -> None:
-        """The v phase of every chunk, a chunk behind it agent 1's, and `LAG` chunks behind the lambda phase."""
-        for c in range(len(self._chunks) + LAG):
-            if 0 < c <= len(self._chunks) and self.team.whole.agents > 1:
-                self._first_phase(c - 1, steps)
-            self._work(i, c, c - LAG, steps)
-
-    def _first_phase(self, c: int, steps: Steps) -> None:
-        from fdglm_fast.kernels.ranks import first_chunk
-
-        self.exchange.wait("u", c)
-        first_chunk(self._chunks[c], self._messages, self._coming, self._late.leaving, *self._shared(steps))
-        self.exchange.start("first", c)
-
     def _anchor(self) -> None:
         from fdglm_fast.kernels.ranks import anchor_chunk, publish_chunk
 
         exchange, near = self.exchange, self._plan.near
         for c, chunk in enumerate(self._chunks):
-            publish_chunk(chunk, exchange.leaving["u"], self._leaving, self.state)
+            publish_chunk(chunk, self._messages.u_out, self._leaving, self.state)
             exchange.start("u", c)
             exchange.wait("u", c)
-            anchor_chunk(chunk, exchange.arriving["u"], self._coming, self.problem.tiles, near, self.state)
+            anchor_chunk(chunk, self._messages.u_in, self._coming, self.problem.tiles, near, self.state)
