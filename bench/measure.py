@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 import numpy as np
@@ -90,7 +91,8 @@ def _rounds(data: Data, engine: Engine, fast: Engine, tuned: Tuned, effort: Effo
     of_solver = repetitions(engine.advance, effort.block_seconds)
     of_rival = repetitions(tuned.rival.advance, effort.block_seconds)
     of_fast = max(CHECK, of_solver - of_solver % CHECK)  # whole rounds of looks at the residual
-    fast.advance(of_fast)
+    while fast.effort.restarts == 0:  # the first one loads its kernel and touches the anchor's memory
+        fast.advance(CHECK)
     times: dict[str, list[float]] = {"bandwidth": [], "solver": [], "fast": [], "numpy": []}
     for _ in range(effort.rounds):
         times["bandwidth"].append(bandwidth.measure(of_solver))
@@ -111,6 +113,7 @@ def _summary(data: Data, case: Case, times: dict[str, list[float]]) -> dict[str,
         "share_of_limit": limit / solver,
         "fast_ms": 1e3 * min(times["fast"]),
         "fast_times_paper": min(times["fast"]) / solver,
+        "fast_times_paper_median": median(f / s for f, s in zip(times["fast"], times["solver"], strict=True)),
         "numpy_ms": 1e3 * rival,
         "times_numpy": rival / solver,
         "rounds": {

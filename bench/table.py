@@ -18,6 +18,7 @@ CASE_COLUMNS = (
     "times\nNumPy",
     "fast\nms",
     "fast,\ntimes paper",
+    "median of\nrounds",
 )
 SCALING_COLUMNS = (
     "samples",
@@ -91,6 +92,7 @@ def case_cells(row: dict[str, Any]) -> list[str]:
         f"{row['times_numpy']:.2f}",
         _ms(row["fast_ms"]),
         f"{row['fast_times_paper']:.2f}",
+        f"{row['fast_times_paper_median']:.2f}",
     ]
 
 

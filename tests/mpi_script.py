@@ -119,6 +119,26 @@ def fails(rank: int) -> None:
 
 
 @task
+def fails_within(rank: int) -> None:
+    """One rank's fourth exchange raises, in the middle of an iteration: below a kernel that cannot raise itself."""
+    from fdglm_fast.mpi.exchange import Exchange
+    from fdglm_fast.mpi.start import guarded
+
+    comm, send, sent = world(), Exchange.start, []
+
+    def start(self: Exchange, kind: str, c: int) -> None:
+        sent.append(kind)
+        if comm.rank == rank and len(sent) == 4:
+            raise RuntimeError("this rank has had enough")
+        send(self, kind, c)
+
+    Exchange.start = start  # type: ignore[method-assign]
+    with guarded(comm):
+        case = {"graph": "ring", "agents": 6, "loss": "squared", "penalty": "none"}
+        solve_on(comm, case, make(case))
+
+
+@task
 def spied(case: dict[str, Any]) -> Any:
     from mpi_spy import spied_solve
 

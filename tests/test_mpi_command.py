@@ -142,8 +142,9 @@ def test_without_mpi4py_it_says_what_to_install(data: Path, tmp_path: Path) -> N
         assert done.code == 2 and "pip install 'fdglm[mpich]'" in done.err, done
 
 
-def test_a_rank_that_raises_ends_the_job() -> None:
-    done = run_ranks(3, "fails", "1")
+@pytest.mark.parametrize("where", ["fails", "fails_within"])
+def test_a_rank_that_raises_ends_the_job(where: str) -> None:
+    done = run_ranks(3, where, "1")
     assert done.code != 0
     assert "fdglm: error: rank 1: RuntimeError: this rank has had enough" in done.err
 
