@@ -29,7 +29,7 @@ from fdglm_fast.kernels.compile import prepare
 from fdglm_fast.network import Network, build_network
 
 N, D = 90, 24  # the last tile is not full
-CELLS = 13
+CELLS = 14
 
 
 @pytest.fixture(scope="module", params=["float64", "float32"])
