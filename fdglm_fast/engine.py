@@ -143,16 +143,13 @@ class Engine:
         self._iterate(count, self._steps)
 
     def _iterate(self, count: int, steps: Steps) -> None:
-        self._kernel(
-            count,
-            self.problem.tiles,
-            self.problem.partition.offsets,
-            self._plan.near,
-            self._model,
-            steps,
-            self.state,
-        )
+        self._kernel(count, *self._shared(steps))
         self.iteration += count
+
+    def _shared(self, steps: Steps) -> tuple[Any, ...]:
+        """What the kernels take last."""
+        offsets = self.problem.partition.offsets
+        return self.problem.tiles, offsets, self._plan.near, self._model, steps, self.state
 
     @property
     def last(self) -> Array:

@@ -145,23 +145,8 @@ class RankEngine(Engine):
                 return -1
 
         hook = Hook(answer)
-        iterate_chunks(
-            begin,
-            end,
-            self._table,
-            address_of(hook),
-            self._messages,
-            self._coming,
-            self._leaving,
-            self._late.coming,
-            self._late.leaving,
-            self.problem.tiles,
-            self.problem.partition.offsets,
-            self._plan.near,
-            self._model,
-            steps,
-            self.state,
-        )
+        rows = self._coming, self._leaving, self._late.coming, self._late.leaving
+        iterate_chunks(begin, end, self._table, address_of(hook), self._messages, *rows, *self._shared(steps))
         if faults:
             raise faults[0]
 
