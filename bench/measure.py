@@ -14,7 +14,8 @@ from fdglm_bench.clock import repetitions, time_block
 from fdglm_bench.data import Data, fast_steps_for, ordinary_duals, steps_for
 from fdglm_bench.tune import Tuned, Tuner
 from fdglm_fast.engine import Engine, set_threads
-from fdglm_fast.halpern import CHECK, FastEngine
+from fdglm_fast.halpern import FastEngine
+from fdglm_fast.kernels.period import CHECK
 from fdglm_fast.network import Network, build_network
 from fdglm_fast.steps import StepSizes
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from fdglm_fast.cost.run import Effort
 from fdglm_fast.errors import unknown_name
 from fdglm_fast.kernels.arrays import State, Steps, aligned_zeros, group_count, most_threads
+from fdglm_fast.kernels.course import Course, steady
 from fdglm_fast.kernels.tally import PHASES
 from fdglm_fast.neighbours import Plan, plan_neighbours
 from fdglm_fast.network import Network
@@ -86,6 +87,7 @@ class Engine:
         self._plan = self._make_plan(network)
         self._model = problem.model()
         self._steps = self._kernel_steps(steps)
+        self._course = self._make_course(steps)
         counted = np.zeros((most_threads(), len(PHASES), problem.agents), np.int64) if tally else None
         self.state = self._allocate(tiles, d, groups)._replace(tally=counted)
 
@@ -105,7 +107,12 @@ class Engine:
         none = np.zeros(0, problem.dtype)
         number = problem.dtype.type
         first = number(steps.sigma / problem.n)
-        return Steps(steps.tau, number(t), sigma, first, none, none, np.zeros(0), none, none > 0, none, number(0))
+        zero, every = number(0), np.zeros(0)
+        return Steps(steps.tau, number(t), sigma, first, False, zero, zero, every, none, none > 0, none, zero)
+
+    def _make_course(self, steps: Any) -> Course:
+        """How they change from iteration to iteration."""
+        return steady(self.problem.dtype)
 
     def _allocate(self, tiles: int, d: int, groups: int) -> State:
         problem, dtype = self.problem, self.problem.dtype
@@ -140,16 +147,13 @@ class Engine:
 
     def advance(self, count: int) -> None:
         """`count` iterations of all agents."""
-        self._iterate(count, self._steps)
-
-    def _iterate(self, count: int, steps: Steps) -> None:
-        self._kernel(count, *self._shared(steps))
+        self._kernel(count, *self._shared(self._course))
         self.iteration += count
 
-    def _shared(self, steps: Steps) -> tuple[Any, ...]:
+    def _shared(self, course: Course) -> tuple[Any, ...]:
         """What the kernels take last."""
         offsets = self.problem.partition.offsets
-        return self.problem.tiles, offsets, self._plan.near, self._model, steps, self.state
+        return self.problem.tiles, offsets, self._plan.near, self._model, self._steps, course, self.state
 
     @property
     def last(self) -> Array:

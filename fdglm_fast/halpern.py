@@ -19,6 +19,9 @@ as is the other one after `PATIENCE` periods in a row in which r did not fall to
 
 u = u_0 - L p is kept in the place of v, where p is a sum of lambda since the anchor: one vector is exchanged an
 iteration, and <p, L p>, for the distance that v has gone, is had at a restart for one exchange more.
+
+All of this happens inside a call of the kernels: the decisions, and the constants named above, are in
+`kernels/period.py`, what they are made from in `kernels/course.py`.
 """
 
 from __future__ import annotations
@@ -34,20 +37,13 @@ from fdglm_fast.cost.run import Effort
 from fdglm_fast.engine import KEPT, Engine
 from fdglm_fast.gossip import Gossip
 from fdglm_fast.kernels.arrays import Steps
+from fdglm_fast.kernels.course import Course
 from fdglm_fast.local_steps import LocalSteps
 from fdglm_fast.neighbours import Plan, plan_matrix
 from fdglm_fast.network import Network
 from fdglm_fast.problem import Problem
 from fdglm_fast.team import Team
 
-CHECK = 10  # iterations between looks at r
-ENOUGH, SOME, LONG = 0.2, 0.5, 0.36  # of r_0; of r_0 when r rises; of all iterations
-TRIAL = 20  # iterations of a period from which on it says how good its way is
-PATIENCE = 2  # periods in a row without enough progress, after which the other way is tried again
-RELAX = 0.9  # how far beyond T(z) a relaxed step goes
-SHARE = 0.25  # of the way to the weight that balances distances, in the logarithm
-CHANGE = 1.2  # the most that a restart changes the weight by, as a factor; distances are too noisy for more,
-FAR, LEAP = 10.0, 3.0  # unless the weight is off by more than FAR: then it may change by LEAP
 Array = npt.NDArray[np.float64]
 
 
@@ -67,6 +63,7 @@ class Period:
     anchored_rate: float = math.inf
     begin: float = 0.0  # r at the first look of all
     slow: int = 0  # periods in a row, on this way, in which r did not fall to `ENOUGH`
+    iterations: int = 0  # of all periods
 
     def as_array(self) -> Array:
         return np.array(astuple(self), np.float64)
@@ -74,38 +71,6 @@ class Period:
     @classmethod
     def from_array(cls, numbers: Array) -> Period:
         return cls(*(type(default)(x) for default, x in zip(astuple(cls()), numbers.tolist(), strict=True)))
-
-    def look(self, k: int, r: float, iterations: int, floor: float = 0.0) -> None:
-        """Take note of r before the iteration k after the anchor, and decide whether a restart is due.
-
-        Below `floor` times the first r of all, r is rounding, and says nothing.
-        """
-        self.looks += 1
-        self.begin = self.begin or r
-        if k == 0:
-            self.first = self.last = r
-            return
-        enough = r <= ENOUGH * self.first or (r <= SOME * self.first and r > self.last)
-        self.due = (enough and r > floor * self.begin) or k >= LONG * iterations
-        self.last = r
-
-    def is_trusted(self, floor: float) -> bool:
-        """Whether the last r was more than rounding."""
-        return self.last > floor * self.begin
-
-    def restart(self, trusted: bool = True) -> None:
-        """Begin a new period, on the way that has been the better one."""
-        if self.k > TRIAL and trusted:
-            rate = math.log(self.first / self.last) / self.k
-            if self.anchored:
-                self.anchored_rate = rate
-            else:
-                self.relaxed_rate = rate
-            self.slow = self.slow + 1 if self.last > ENOUGH * self.first else 0
-            other = self.relaxed_rate if self.anchored else self.anchored_rate
-            if other > rate or self.slow >= PATIENCE:
-                self.anchored, self.slow = not self.anchored, 0
-        self.k, self.due, self.restarts = 0, False, self.restarts + 1
 
 
 class Halpern(Engine):
@@ -129,12 +94,8 @@ class Halpern(Engine):
     ) -> None:
         """`gossip` is in the place of the Laplacian; `how` is the schedule, the threads and the tally."""
         team = team or Team(problem)
-        self.period, self._gossip = Period(w=steps.w), gossip
-        eps = float(np.finfo(problem.dtype.name).eps)
-        self._floor, self._noise = eps**0.75, 1e3 * eps
-        self._agree = network.agents == 1 or network.is_uniform
+        self._network, self._gossip = network, gossip
         self._to_first = gossip.matrix[:, 0] if gossip else network.laplacian()[:, [0]].toarray()[:, 0]
-        self._network = network
         super().__init__(problem, network, steps, team=team, **how)
 
     def _whole_plan(self, network: Network) -> Plan:
@@ -143,117 +104,66 @@ class Halpern(Engine):
         return plan_matrix(self._gossip.matrix, self.problem.dtype)
 
     def _kernel_steps(self, steps: LocalSteps) -> Steps:
-        kind, number = self.problem.dtype, self.problem.dtype.type
-        t, sigma = steps.tau_v * self._plan.scale, steps.sigma
-        members, none = self.team.members, np.zeros(0, kind)
-        own = sigma[members].astype(kind)
-        if self._network.agents == 1:
-            mix = joined = none
-            first, shift = sigma[0], 0.0
-        else:
-            mix, joined = (t * sigma[members]).astype(kind), (-self._to_first[members] / self._plan.scale).astype(kind)
-            # Agent 1's own entry of Sigma = sigma - tau_v sigma L sigma.
-            first = sigma[0] * (1.0 - steps.tau_v * sigma[0] * self._to_first[0])
-            shift = t * sigma[0] / first
+        """Those for the weight one; what is zero here is set in each iteration."""
+        kind, number, unit = self.problem.dtype, self.problem.dtype.type, steps.with_weight(1.0)
+        members, mix, joined, shift = self.team.members, np.zeros(0), np.zeros(0), 0.0
+        if self._network.agents > 1:
+            t = unit.tau_v * self._plan.scale
+            mix, joined = t * unit.sigma[members], -self._to_first[members] / self._plan.scale
+            shift = t * unit.sigma[0] / self._first_step(unit)
         return Steps(
-            self.problem.n * steps.tau_theta,
-            number(t),
-            own,
-            number(first),
-            none,
-            none,
-            steps.scale,
-            mix,
-            (joined != 0) & (members[: joined.size] > 0),
-            joined,
-            number(shift),
+            tau=self.problem.n * unit.tau_theta,
+            t=number(0),
+            s=np.zeros(len(members), kind),
+            first=number(0),
+            fast=True,
+            pull=number(0),
+            relax=number(0),
+            scale=unit.scale,
+            mix=mix.astype(kind),
+            hears=(joined != 0) & (members[: joined.size] > 0),
+            joined=joined.astype(kind),
+            shift=number(shift),
         )
+
+    def _make_course(self, steps: LocalSteps) -> Course:
+        kind, members, unit = self.problem.dtype, self.team.members, steps.with_weight(1.0)
+        eps = float(np.finfo(kind.name).eps)
+        return Course(
+            period=Period(w=steps.w).as_array(),
+            numbers=np.zeros(5, kind),
+            sums=np.zeros((4, self._network.agents)),
+            members=members,
+            sigma=unit.sigma[members],
+            bounds=unit.bounds[members],
+            tau=unit.tau_theta,
+            tau_v=unit.tau_v,
+            first=self._first_step(unit),
+            unit=float(self._plan.scale),
+            floor=eps**0.75,
+            noise=1e3 * eps,
+            held=steps.held,
+            agree=self._network.agents == 1 or self._network.is_uniform,
+        )
+
+    def _first_step(self, unit: LocalSteps) -> float:
+        """Agent 1's own entry of Sigma = sigma - tau_v sigma L sigma."""
+        if self._network.agents == 1:
+            return float(unit.sigma[0])
+        return float(unit.sigma[0] * (1.0 - unit.tau_v * unit.sigma[0] * self._to_first[0]))
 
     def advance(self, count: int) -> None:
         """`count` iterations. The looks and restarts depend on the iterates alone, not on how calls are cut."""
-        end = self.iteration + count
-        while self.iteration < end:
-            if self.period.due:
-                self._follow(1, plain=True)
-                self._restart()
-                continue
-            until_look = -self.period.k % CHECK + 1
-            if until_look <= end - self.iteration:
-                self._look(until_look)
-            else:
-                self._follow(end - self.iteration)
+        super().advance(count)
+        self._note_weight()
 
-    def _follow(self, count: int, plain: bool = False, check: int = -1) -> None:
-        """`count` iterations on the way of this period, or a plain one, z+ = T(z); the sums of r in number `check`."""
-        kind = self.problem.dtype
-        pull, relax = np.zeros(count, kind), np.full(count, RELAX, kind)
-        if plain:
-            relax[:] = 0.0
-        elif self.period.anchored:
-            pull = (1.0 / (self.period.k + np.arange(count) + 2.0)).astype(kind)
-        self._iterate(count, self._steps._replace(pull=pull, relax=relax, check=check))
-        self.period.k += count
-
-    def _look(self, count: int) -> None:
-        """`count` iterations, the last of which measures r on the way."""
-        self._follow(count, check=count - 1)
-        # w = 2 theta+ - theta was formed before theta went on to its next value.
-        r = self._size(self.state.w.astype(np.float64) - self.state.theta_out)
-        self.period.look(self.period.k - 1, r, self.iteration, self._floor)
-
-    def _moves(self) -> Array:
-        """The sums of the last look or restart, by own agent: (3, agents)."""
-        return np.asarray(self.state.moves.sum(axis=0).T)
-
-    def _size(self, d_theta: Array) -> float:
-        """r, after an iteration that formed the sums of the others."""
-        steps, (spread, square, _) = self.step_sizes, self._moves()
-        terms = self.team.agent_dots(d_theta, d_theta / steps.scale) / steps.tau_theta
-        terms += square / steps.sigma[self.team.members]
-        if steps.tau_v > 0.0:
-            terms += steps.tau_v * self._plan.scale**2 * spread / steps.bounds[self.team.members]
-        return math.sqrt(float(self.team.total("size of a move", terms)))
-
-    def _restart(self) -> None:
-        """The iterate becomes the anchor; the weight changes with the distance from the old one."""
-        state = self.state
-        d_theta = state.theta - state.theta_anchor
-        self._anchor()
-        state.theta_anchor[:] = state.theta
-        trusted = self.period.is_trusted(self._floor)
-        if trusted and not self.step_sizes.held:
-            self._adapt(*self._distances(d_theta))
-        self.period.restart(trusted)
-
-    def _anchor(self) -> None:
-        """u_0, p and lambda_0 of the own agents; `state.moves` gets how far they went."""
-        from fdglm_fast.kernels.anchor import anchor
-
-        anchor(self.problem.tiles, self._plan.near, self.state)
-
-    def _distances(self, d_theta: Array) -> tuple[float, float]:
-        """How far primal and dual have moved since the last restart, squared, in units of the steps for w = 1.
-
-        Zeros where it cannot be told: the agents' p are large and nearly the same, and rounding leaves nothing of
-        <p, L p>. On the complete graph that is always so, and does not matter: there is no disagreement to mend.
-        """
-        unit, members = self.step_sizes.with_weight(1.0), self.team.members
-        spread, square, size = self._moves()
-        theta = self.team.agent_dots(d_theta, d_theta / unit.scale) / unit.tau_theta
-        noise = self._noise * self._plan.near.degree[: len(members)].astype(np.float64) * size
-        sums = np.stack([theta, square / unit.sigma[members], spread, noise])
-        primal, dual, v, least = self.team.total("distances of a period", sums).tolist()
-        if v > least:
-            return primal + v / (unit.tau_v * self._plan.scale), dual
-        return (primal, dual) if self._agree else (0.0, 0.0)
-
-    def _adapt(self, primal: float, dual: float) -> None:
-        self.period.w = next_weight(self.period.w, primal, dual)
-        self._set_weight()
-
-    def _set_weight(self) -> None:
+    def _note_weight(self) -> None:
         self.step_sizes = self.step_sizes.with_weight(self.period.w)
-        self._steps = self._kernel_steps(self.step_sizes)
+
+    @property
+    def period(self) -> Period:
+        """Where the method stands, a copy."""
+        return Period.from_array(self._course.period)
 
     @property
     def last(self) -> Array:
@@ -271,27 +181,13 @@ class Halpern(Engine):
         return Effort(self.iteration, self.period.looks, self.period.restarts)
 
     def snapshot(self) -> dict[str, npt.NDArray[np.generic]]:
-        return {**super().snapshot(), "period": self.period.as_array()}
+        return {**super().snapshot(), "period": self._course.period}
 
     def restore(self, iteration: int, arrays: dict[str, npt.NDArray[np.generic]]) -> None:
         super().restore(iteration, arrays)
-        self.period = Period.from_array(np.asarray(arrays["period"], dtype=np.float64))
-        self._set_weight()
+        self._course.period[:] = arrays["period"]
+        self._note_weight()
 
 
 class FastEngine(Halpern):
     """All agents' state in the fast method, in one process."""
-
-
-def next_weight(w: float, primal: float, dual: float) -> float:
-    """`SHARE` of the way, in the logarithm, to the weight that makes both squared distances equal, sqrt(dual/primal).
-
-    Displacements are a guess: in a period that was too short to get anywhere they only say which side moved faster,
-    and a weight that follows them blindly runs away. They also tend to confirm a weight that is wrong, so that the
-    first one matters (see `local_steps`).
-    """
-    if not (primal > 0.0 and dual > 0.0 and math.isfinite(primal) and math.isfinite(dual)):
-        return w
-    away = 0.5 * (math.log(dual) - math.log(primal)) - math.log(w)
-    most = LEAP if abs(away) > math.log(FAR) else CHANGE
-    return w * min(max(math.exp(SHARE * away), 1.0 / most), most)

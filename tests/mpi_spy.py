@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from fdglm_fast.kernels.course import T
+from fdglm_fast.kernels.period import DUE
 from fdglm_fast.team import Team
 
 SENDING = ("Allreduce", "Reduce", "Bcast", "bcast", "allreduce", "allgather", "gather")
@@ -132,18 +134,28 @@ class Witness(Team):
         class Noting(base):
             """With a slot of scratch for every tile, as the agents schedule has, u of all tiles is there to be read."""
 
-            def _iterate(self, count: int, steps: Any) -> None:
-                assert count == 1
-                note(self.state.lam)
-                super()._iterate(count, steps)
-                note(self.state.u)
-                note(self.state.lam)
-                note(self.state.front[:, 1:])  # what agent 1 sends when it knows its neighbours' vectors
-                theta.extend([self.last, self.average, np.array(self.state.theta)])
+            def advance(self, count: int) -> None:
+                for _ in range(count):
+                    note(self.state.lam)
+                    if self.anchored and self.period.due:
+                        self.rehearse()
+                    super().advance(1)
+                    self.note_vectors()
+                    note(self.state.lam)
+                    theta.extend([self.last, self.average, np.array(self.state.theta)])
 
-            def _anchor(self) -> None:
-                note(self.state.v)
-                super()._anchor()
+            def rehearse(self) -> None:
+                """A restart leaves neither p nor u: the same step without it shows u, and p is made from its parts."""
+                before = {name: array.copy() for name, array in self.snapshot().items()}
+                note(self.state.v + self._course.numbers[T] * self.state.lam)
+                self._course.period[DUE] = 0.0
+                super().advance(1)
+                self.note_vectors()
+                self.restore(self.iteration - 1, before)
+
+            def note_vectors(self) -> None:
+                note(self.state.u)
+                note(self.state.front[:, 1:])  # what agent 1 sends when it knows its neighbours' vectors
 
         return partial(Noting, team=self)
 

@@ -12,7 +12,8 @@ from naive_fast import Oracle
 from specimens import LOSSES, PENALTIES, Specimen, specimen
 from test_oracle import GRAPHS, by_agent, network_of
 
-from fdglm_fast.halpern import FastEngine, next_weight
+from fdglm_fast.halpern import FastEngine
+from fdglm_fast.kernels.period import next_weight
 from fdglm_fast.local_steps import local_steps
 from fdglm_fast.team import Team
 

@@ -13,8 +13,23 @@ from fdglm_fast.cost.model import phase_model
 from fdglm_fast.cost.run import Effort, run_cost
 from fdglm_fast.errors import DataError, UsageError
 from fdglm_fast.gossip import gossip
-from fdglm_fast.halpern import CHANGE, CHECK, LEAP, SHARE, FastEngine, Period, next_weight
+from fdglm_fast.halpern import FastEngine, Period
 from fdglm_fast.kernels.arrays import most_threads
+from fdglm_fast.kernels.period import (
+    CHANGE,
+    CHECK,
+    DUE,
+    ITERATIONS,
+    LAST,
+    LEAP,
+    SHARE,
+    K,
+    is_trusted,
+    look,
+    next_weight,
+    restart,
+)
+from fdglm_fast.kernels.period import FIRST as FIRST_R
 from fdglm_fast.local_steps import FIRST, POOR, LocalSteps, local_steps
 from fdglm_fast.network import build_network
 from fdglm_fast.options import Given
@@ -198,45 +213,46 @@ def test_the_weight_moves_towards_balance_but_not_too_far() -> None:
 
 
 def test_a_period_ends_for_each_of_its_reasons() -> None:
-    def period(k: int, r: float, iterations: int = 10**6, last: float = 9.0) -> bool:
-        one = Period(first=1.0, last=last)
-        one.look(k, r, iterations)
-        return one.due
+    def is_due(k: int, r: float, iterations: int = 10**6, last: float = 9.0) -> bool:
+        numbers = Period(first=1.0, last=last, iterations=iterations).as_array()
+        look(numbers, k, r, 0.0)
+        return Period.from_array(numbers).due
 
-    assert period(10, 0.2) and not period(10, 0.21)
-    assert period(10, 0.5, last=0.49) and not period(10, 0.5, last=0.51) and not period(10, 0.51, last=0.49)
-    assert period(36, 0.9, iterations=100) and not period(35, 0.9, iterations=100)
-    assert not period(0, 1.0)
-    numbers = Period(3, True, 0.1, 0.2, 5.0, 7, 8, True, 0.3, math.inf, 0.9, 1)
-    assert Period.from_array(numbers.as_array()) == numbers
+    assert is_due(10, 0.2) and not is_due(10, 0.21)
+    assert is_due(10, 0.5, last=0.49) and not is_due(10, 0.5, last=0.51) and not is_due(10, 0.51, last=0.49)
+    assert is_due(36, 0.9, iterations=100) and not is_due(35, 0.9, iterations=100)
+    assert not is_due(0, 1.0)
+    one = Period(3, True, 0.1, 0.2, 5.0, 7, 8, True, 0.3, math.inf, 0.9, 1, 400)
+    assert Period.from_array(one.as_array()) == one
 
 
 def test_the_way_of_a_period_is_the_one_that_was_faster() -> None:
     """Relaxed first; then the other is tried; then whichever had the larger rate, but not for ever without progress."""
-    one = Period(k=31, first=1.0, last=0.5)
-    one.restart()
+    numbers = Period().as_array()
+
+    def end(k: int, last: float) -> Period:
+        numbers[K], numbers[FIRST_R], numbers[LAST] = k, 1.0, last
+        restart(numbers, True)
+        return Period.from_array(numbers)
+
+    one = end(31, 0.5)
     assert one.anchored and one.relaxed_rate == pytest.approx(math.log(2.0) / 31) and one.k == 0
-    one.k, one.first, one.last = 40, 1.0, 0.7
-    one.restart()
+    one = end(40, 0.7)
     assert not one.anchored and one.anchored_rate == pytest.approx(-math.log(0.7) / 40)
-    one.k, one.first, one.last = 60, 1.0, 0.9
-    one.restart()
-    assert one.anchored
-    one.k, one.first, one.last = 15, 1.0, 0.99  # too short to tell
-    one.restart()
+    assert end(60, 0.9).anchored
+    one = end(15, 0.99)  # too short to tell
     assert one.anchored and one.restarts == 4
     for anchored in (True, False):  # the better one of two that get nowhere: the second time the other is tried again
-        one.k, one.first, one.last = 100, 1.0, 0.25
-        one.restart()
-        assert one.anchored is anchored
+        assert end(100, 0.25).anchored is anchored
 
 
 def test_a_residual_that_is_rounding_ends_no_period_and_changes_no_weight() -> None:
-    one = Period(first=1e-9, last=1e-9, begin=1.0)
-    one.look(10, 1e-12, 10**6, floor=1e-8)
-    assert not one.due and not one.is_trusted(1e-8)
-    one.look(36, 1e-12, 100, floor=1e-8)
-    assert one.due
+    numbers = Period(first=1e-9, last=1e-9, begin=1.0, iterations=10**6).as_array()
+    look(numbers, 10, 1e-12, 1e-8)
+    assert not numbers[DUE] and not is_trusted(numbers, 1e-8)
+    numbers[ITERATIONS] = 100
+    look(numbers, 36, 1e-12, 1e-8)
+    assert numbers[DUE]
     # An answer that is exact to rounding stays so.
     found = run(problem("absolute", "l1", 0.05), tol=1e-30, iterations=12_000, record="log:20")
     best = solve_reference(X, Y, problem("absolute").loss, problem("absolute", "l1", 0.05).penalty)

@@ -18,6 +18,7 @@ from fdglm_fast.cost.counting import NOBODY, Ledger, Number
 from fdglm_fast.cost.instance import PHASES, Instance
 from fdglm_fast.cost.phases import install
 from fdglm_fast.kernels.arrays import Model, Neighbours, State, Steps, Tiles
+from fdglm_fast.kernels.course import steady
 from fdglm_fast.kernels.iterate import iterate_agents, iterate_tiles
 from fdglm_fast.losses import parse_loss
 from fdglm_fast.network import Network
@@ -143,8 +144,8 @@ def count(instance: Instance, ledger: Ledger) -> None:
         instance.group,
     )
     tau, t, s = make.constant(0.3), make.constant(0.2), make.constants([0.1] * instance.agents)
-    turns = instance.iterations if instance.method == "fast" else 0
-    mixed = turns > 0 and instance.agents > 1
+    fast = instance.method == "fast"
+    mixed = fast and instance.agents > 1
     joined = [0.0] * instance.agents
     for (a, b), weight in zip(instance.edges, instance.weights or [1.0] * len(instance.edges), strict=True):
         if 0 in (a, b):
@@ -154,9 +155,10 @@ def count(instance: Instance, ledger: Ledger) -> None:
         t,
         s,
         first=s[0],
-        pull=make.constants([0.25] * turns),
-        relax=make.constants([0.9] * turns),
-        scale=make.constants([0.5] * len(owner) if turns else []),
+        fast=fast,
+        pull=make.constant(0.25),
+        relax=make.constant(0.9),
+        scale=make.constants([0.5] * len(owner) if fast else []),
         mix=make.constants([0.02] * instance.agents if mixed else []),
         hears=np.array(joined if mixed else []) > 0.0,
         joined=make.constants(joined if mixed else []),
@@ -164,7 +166,7 @@ def count(instance: Instance, ledger: Ledger) -> None:
     )
     now = state(instance, make, owner, len(near.part_start) - 1)
     kernel = iterate_agents if instance.schedule == "agents" else iterate_tiles
-    kernel(instance.iterations, tiles, offsets, near, model(instance, make, owner), steps, now)
+    kernel(instance.iterations, tiles, offsets, near, model(instance, make, owner), steps, steady(np.float64), now)
 
 
 def tabulate(ledger: Ledger, agents: int) -> dict[str, Any]:

@@ -50,6 +50,7 @@ def tally(setting: Setting, rows: int, notify: Callable[[str], None] | None = No
     """Operations of one iteration with `rows` samples, as the kernels note them; X is zero, which does not matter."""
     from fdglm_fast.engine import Engine, set_threads
     from fdglm_fast.halpern import FastEngine
+    from fdglm_fast.kernels.period import K
     from fdglm_fast.local_steps import LocalSteps
     from fdglm_fast.memory import require_memory
     from fdglm_fast.problem import Problem, empty_tiles
@@ -66,7 +67,7 @@ def tally(setting: Setting, rows: int, notify: Callable[[str], None] | None = No
     if setting.method == "fast":
         local = LocalSteps(np.ones(setting.d), np.ones(setting.agents), np.ones(setting.agents), 1.0)
         engine = FastEngine(problem, setting.network, local, schedule="tiles", tally=True)
-        engine.period.k = 1  # an iteration like most others: neither a look nor a restart
+        engine.snapshot()["period"][K] = 1  # an iteration like most others: neither a look nor a restart
     else:
         steps = StepSizes("given", 1.0, 1.0, 1.0, 1.0, 1.0, None, 1.0, 1.0)
         engine = Engine(problem, setting.network, steps, schedule="tiles", tally=True)

@@ -29,7 +29,7 @@ ROUTINES = (
     Routine(iterate, "theta_update", "theta"),  # all agents' columns: a number knows its owner
     Routine(iterate, "sum_groups", "theta"),
     Routine(iterate, "q_update", "lambda", argument=0),
-    Routine(iterate, "v_update", "v", argument=1),
+    Routine(iterate, "v_update", "v", argument=0),
     Routine(iterate, "shared_sum", "shared", first_agent=True),
     Routine(updates, "mix", "lambda", argument=0),
     Routine(updates, "lambda_half", "lambda", argument=0),
@@ -37,7 +37,7 @@ ROUTINES = (
     Routine(updates, "answer", "dual", first_agent=True),
     Routine(updates, "hear", "dual", first_agent=True),
     Routine(updates, "loss_step", "dual", first_agent=True),
-    Routine(updates, "settle", "lambda", argument=1),
+    Routine(updates, "settle", "lambda", argument=0),
     Routine(updates, "report_dual", "average", first_agent=True),
     Routine(iterate, "g_update", "theta", argument=0),
     Routine(updates, "prox_all", "prox"),

@@ -79,4 +79,9 @@ def kernel(function: Function) -> Function:
     return _decorate(function, parallel=True, nogil=True)
 
 
+def driver(function: Function) -> Function:
+    """Compile what calls kernels again and again. Tuples that it makes of borrowed arrays are not counted either."""
+    return _decorate(function, nogil=True, **BARE)
+
+
 _FOLDER = cache_folder()

@@ -62,25 +62,25 @@ class Model(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """tau for the prox, t for v, s = sigma/n per agent; and how an iterate follows from the map T.
+    """The steps of an iteration: tau for the prox, t for v, s = sigma/n per agent; and how an iterate follows from T.
 
-    The paper's method, where `pull` is empty, takes z+ = T(z). The fast one takes, in the i-th iteration of a call,
-    z+ = R + pull_i (z_0 - R), where R = 2 T(z) - z and z_0 is the anchor, or T(z) + relax_i (T(z) - z) if pull_i is
-    zero.
+    The paper's method takes z+ = T(z). The fast one takes z+ = R + pull (z_0 - R), where R = 2 T(z) - z and z_0 is the
+    anchor, or T(z) + relax (T(z) - z) if pull is zero; its steps change from iteration to iteration (see `course.py`).
     """
 
     tau: float
-    t: Any  # scalar of the data's dtype, as are `first` and `shift`
+    t: Any  # scalar of the data's dtype, as are `first`, `pull`, `relax` and `shift`
     s: Any  # (m,), dtype of the data
     first: Any  # the step of agent 1's dual prox
-    pull: Any  # (iterations of the call,), dtype of the data
-    relax: Any  # likewise
+    fast: bool  # the method
+    pull: Any
+    relax: Any
     scale: Any  # (d,) float64: theta's step and tau are these times larger, column by column; empty: they are equal
     mix: Any  # (m,), dtype of the data: t s; empty where the steps of neighbours are not mixed
     hears: Any  # (m,) bool: whether agent j is a neighbour of agent 1; empty likewise
     joined: Any  # (m,), dtype of the data: the weight of that edge; empty likewise
     shift: Any  # t s_1/first
-    check: int = -1  # the iteration of the call that forms the sums of `State.moves`, if any
+    look: bool = False  # form the sums of `State.moves`
 
 
 class State(NamedTuple):

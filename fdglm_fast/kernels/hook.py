@@ -16,6 +16,10 @@ from numba.extending import overload
 from fdglm_fast.kernels._jit import INLINED
 from fdglm_fast.kernels.lanes import intrinsic
 
+# What a kernel asks for. Before and after a piece of an iteration on ranks: to wait for its messages, and to send what
+# it made. In the fast method: to send lambda for a look, to set the anchor, to add the other ranks' parts of sums.
+READY, DONE, FIRST_READY, FIRST_DONE, LOOK, ANCHOR, SIZE, DISTANCES = range(8)
+
 Hook = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)  # takes the interpreter's lock by itself
 
 

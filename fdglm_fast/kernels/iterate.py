@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 from numba import get_thread_id, prange
 
-from fdglm_fast.kernels._jit import inlined, kernel, scalar
+from fdglm_fast.kernels._jit import driver, inlined, kernel, scalar
+from fdglm_fast.kernels.anchor import anchor
 from fdglm_fast.kernels.arrays import Model, Neighbours, State, Steps, Tiles
+from fdglm_fast.kernels.course import Course, begin_anew, conclude, next_steps, take_weight
 from fdglm_fast.kernels.line import fetch, load
 from fdglm_fast.kernels.sums import shared_sum
 from fdglm_fast.kernels.updates import (
@@ -34,10 +36,10 @@ COLUMNS = 512  # columns of g that one thread sums up at a time
 
 
 @inlined
-def fetch_lambda(i: int, j: int, tile: int, steps: Steps, state: State) -> None:
+def fetch_lambda(j: int, tile: int, steps: Steps, state: State) -> None:
     """lambda_j and its anchor will be read soon."""
     fetch(state.lam, tile, j)
-    if steps.pull.size > 0 and steps.pull[i] > 0:
+    if steps.fast and steps.pull > 0:
         fetch(state.lam_anchor, tile, j)
 
 
@@ -51,7 +53,6 @@ def fetch_v(j: int, tile: int, state: State) -> None:
 
 @inlined
 def v_tile(
-    i: int,
     tile: int,
     slot: int,
     thread: int,
@@ -62,22 +63,21 @@ def v_tile(
     state: State,
 ) -> None:
     """v+ and u of the agents that are here on one tile, where lambda of their neighbours is known."""
-    if steps.pull.size == 0 or i == steps.check:
+    if not steps.fast or steps.look:
         for q in range(state.pool.shape[1]):
             shared_sum(q, state.lam, tile, slot, thread, near, state)
-    if i == steps.check:
+    if steps.look:
         for j in range(state.v.shape[1]):
             look_update(j, tile, slot, tiles, near, state)
     if steps.mix.size > 0:
         for j in range(state.v.shape[1]):
             q_update(j, tile, slot, thread, tiles, offsets, state)
     for j in range(state.v.shape[1]):
-        v_update(i, j, tile, slot, thread, tiles, near, steps, state)
+        v_update(j, tile, slot, thread, tiles, near, steps, state)
 
 
 @inlined
 def lambda_tile(
-    i: int,
     tile: int,
     slot: int,
     thread: int,
@@ -95,10 +95,10 @@ def lambda_tile(
     """
     agents = offsets.size - 1
     for j in range(agents):
-        fetch_lambda(i, j, tile + 1, steps, state)
+        fetch_lambda(j, tile + 1, steps, state)
         if v_follows:
             fetch_v(j, tile + 1, state)
-        line = lambda_update(i, j, tile, slot, thread, tiles, offsets, near, steps, state)
+        line = lambda_update(j, tile, slot, thread, tiles, offsets, near, steps, state)
         if steps.mix.size == 0:
             g_update(j, tile, thread, line, tiles, offsets, steps, state)
     if steps.mix.size > 0:
@@ -108,7 +108,6 @@ def lambda_tile(
 
 @scalar
 def tile_update(
-    i: int,
     tile: int,
     slot: int,
     tiles: Tiles,
@@ -118,79 +117,115 @@ def tile_update(
     steps: Steps,
     state: State,
 ) -> None:
-    """The i-th iteration of a call, of all agents on one tile; `slot` is the scratch of the thread that does it."""
+    """An iteration of all agents on one tile; `slot` is the scratch of the thread that does it."""
     agents = state.lam.shape[1]
     if agents > 1:
-        v_tile(i, tile, slot, slot, tiles, offsets, near, steps, state)
+        v_tile(tile, slot, slot, tiles, offsets, near, steps, state)
         for q in range(state.pool.shape[1]):
             shared_sum(q, state.u, slot, slot, slot, near, state)
     first_update(tile, slot, slot, tiles, offsets, near, model, steps, state)
-    lambda_tile(i, tile, slot, slot, agents > 1, tiles, offsets, near, steps, state)
+    lambda_tile(tile, slot, slot, agents > 1, tiles, offsets, near, steps, state)
 
 
 @kernel
-def iterate_tiles(
-    count: int, tiles: Tiles, offsets: Any, near: Neighbours, model: Model, steps: Steps, state: State
-) -> None:
-    """`count` iterations, threads over groups of tiles."""
+def tiles_iteration(tiles: Tiles, offsets: Any, near: Neighbours, model: Model, steps: Steps, state: State) -> None:
+    """An iteration, threads over groups of tiles."""
     all_tiles, groups = state.lam.shape[0], state.partial.shape[0]
-    for i in range(count):
-        theta_update(i, offsets, model, steps, state)
-        for index in prange(groups):
-            start = np.int64(index) * tiles.group
-            for tile in range(start, min(start + tiles.group, all_tiles)):
-                tile_update(i, tile, get_thread_id(), tiles, offsets, near, model, steps, state)
-        blocks = (state.g.size + COLUMNS - 1) // COLUMNS
-        for index in prange(blocks):
-            sum_groups(np.int64(index) * COLUMNS, state)
+    theta_update(offsets, model, steps, state)
+    for index in prange(groups):
+        start = np.int64(index) * tiles.group
+        for tile in range(start, min(start + tiles.group, all_tiles)):
+            tile_update(tile, get_thread_id(), tiles, offsets, near, model, steps, state)
+    blocks = (state.g.size + COLUMNS - 1) // COLUMNS
+    for index in prange(blocks):
+        sum_groups(np.int64(index) * COLUMNS, state)
+
+
+@driver
+def iterate_tiles(
+    count: int,
+    tiles: Tiles,
+    offsets: Any,
+    near: Neighbours,
+    model: Model,
+    steps: Steps,
+    course: Course,
+    state: State,
+) -> None:
+    """`count` iterations by tiles."""
+    take_weight(steps, course)
+    for _ in range(count):
+        now = next_steps(steps, course)
+        tiles_iteration(tiles, offsets, near, model, now, state)
+        if conclude(now.look, offsets, steps, course, state) > 0:
+            anchor(tiles, near, state)
+            begin_anew(offsets, near, steps, course, state)
 
 
 @kernel
-def iterate_agents(
-    count: int, tiles: Tiles, offsets: Any, near: Neighbours, model: Model, steps: Steps, state: State
-) -> None:
-    """`count` iterations, threads over agents, as many tiles at a time as there are slots of scratch."""
+def agents_iteration(tiles: Tiles, offsets: Any, near: Neighbours, model: Model, steps: Steps, state: State) -> None:
+    """An iteration, threads over agents, as many tiles at a time as there are slots of scratch."""
     all_tiles, agents, slots = state.lam.shape[0], state.lam.shape[1], state.u.shape[0]
     sums = state.pool.shape[1]
-    for i in range(count):
-        theta_update(i, offsets, model, steps, state)
-        for start in range(0, all_tiles, slots):
-            stop = min(start + slots, all_tiles)
-            if agents > 1:
-                if steps.pull.size == 0 or i == steps.check:
-                    for index in prange(sums):
-                        q = np.int64(index)
-                        for tile in range(start, stop):
-                            shared_sum(q, state.lam, tile, tile - start, get_thread_id(), near, state)
-                if i == steps.check:
-                    for index in prange(agents):
-                        j = np.int64(index)
-                        for tile in range(start, stop):
-                            look_update(j, tile, tile - start, tiles, near, state)
-                for index in prange(agents):
-                    j = np.int64(index)
-                    for tile in range(start, stop):
-                        slot, thread = tile - start, get_thread_id()
-                        if steps.mix.size > 0:
-                            q_update(j, tile, slot, thread, tiles, offsets, state)
-                        v_update(i, j, tile, slot, thread, tiles, near, steps, state)
+    theta_update(offsets, model, steps, state)
+    for start in range(0, all_tiles, slots):
+        stop = min(start + slots, all_tiles)
+        if agents > 1:
+            if not steps.fast or steps.look:
                 for index in prange(sums):
                     q = np.int64(index)
                     for tile in range(start, stop):
-                        shared_sum(q, state.u, tile - start, tile - start, get_thread_id(), near, state)
-            for index in prange(stop - start):
-                slot = np.int64(index)
-                first_update(start + slot, slot, get_thread_id(), tiles, offsets, near, model, steps, state)
+                        shared_sum(q, state.lam, tile, tile - start, get_thread_id(), near, state)
+            if steps.look:
+                for index in prange(agents):
+                    j = np.int64(index)
+                    for tile in range(start, stop):
+                        look_update(j, tile, tile - start, tiles, near, state)
             for index in prange(agents):
                 j = np.int64(index)
                 for tile in range(start, stop):
                     slot, thread = tile - start, get_thread_id()
-                    fetch_lambda(i, j, tile + 1, steps, state)
-                    line = lambda_update(i, j, tile, slot, thread, tiles, offsets, near, steps, state)
-                    g_update(j, tile, thread, line, tiles, offsets, steps, state)
-        blocks = (state.g.size + COLUMNS - 1) // COLUMNS
-        for index in prange(blocks):
-            sum_groups(np.int64(index) * COLUMNS, state)
+                    if steps.mix.size > 0:
+                        q_update(j, tile, slot, thread, tiles, offsets, state)
+                    v_update(j, tile, slot, thread, tiles, near, steps, state)
+            for index in prange(sums):
+                q = np.int64(index)
+                for tile in range(start, stop):
+                    shared_sum(q, state.u, tile - start, tile - start, get_thread_id(), near, state)
+        for index in prange(stop - start):
+            slot = np.int64(index)
+            first_update(start + slot, slot, get_thread_id(), tiles, offsets, near, model, steps, state)
+        for index in prange(agents):
+            j = np.int64(index)
+            for tile in range(start, stop):
+                slot, thread = tile - start, get_thread_id()
+                fetch_lambda(j, tile + 1, steps, state)
+                line = lambda_update(j, tile, slot, thread, tiles, offsets, near, steps, state)
+                g_update(j, tile, thread, line, tiles, offsets, steps, state)
+    blocks = (state.g.size + COLUMNS - 1) // COLUMNS
+    for index in prange(blocks):
+        sum_groups(np.int64(index) * COLUMNS, state)
+
+
+@driver
+def iterate_agents(
+    count: int,
+    tiles: Tiles,
+    offsets: Any,
+    near: Neighbours,
+    model: Model,
+    steps: Steps,
+    course: Course,
+    state: State,
+) -> None:
+    """`count` iterations by agents."""
+    take_weight(steps, course)
+    for _ in range(count):
+        now = next_steps(steps, course)
+        agents_iteration(tiles, offsets, near, model, now, state)
+        if conclude(now.look, offsets, steps, course, state) > 0:
+            anchor(tiles, near, state)
+            begin_anew(offsets, near, steps, course, state)
 
 
 @scalar

@@ -22,18 +22,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import get_thread_id, prange
 
-from fdglm_fast.kernels._jit import inlined, kernel, scalar
+from fdglm_fast.kernels._jit import driver, inlined, kernel, scalar
 from fdglm_fast.kernels.anchor import anchor_tile, publish_p
 from fdglm_fast.kernels.arrays import Model, Neighbours, State, Steps, Tiles
-from fdglm_fast.kernels.hook import ask
+from fdglm_fast.kernels.course import Course, begin_anew, conclude, next_steps, take_weight
+from fdglm_fast.kernels.hook import ANCHOR, DONE, FIRST_DONE, FIRST_READY, LOOK, READY, ask
 from fdglm_fast.kernels.iterate import COLUMNS, fetch_v, lambda_tile, sum_groups, v_tile
 from fdglm_fast.kernels.line import fetch, load, store
 from fdglm_fast.kernels.sums import shared_sum
 from fdglm_fast.kernels.updates import first_update, theta_update
 
 LAG = 2  # chunks from the v phase to the lambda phase
-# What the caller is asked for before and after a piece: to wait for its messages, and to send what it made.
-READY, DONE, FIRST_READY, FIRST_DONE = range(4)
 
 
 class Rows(NamedTuple):
@@ -108,7 +107,6 @@ def pack_lambda(chunk: Chunk, lam_out: Any, leaving: Rows, state: State) -> None
 
 @inlined
 def v_part(
-    i: int,
     tile: int,
     chunk: Chunk,
     arrived: bool,
@@ -128,7 +126,7 @@ def v_part(
         fetch_v(j, tile + 1, state)
     if arrived:
         unpack_rows(messages.lam_in, state.lam, tile, tile, coming, chunk)
-    v_tile(i, tile, slot, get_thread_id(), tiles, offsets, near, steps, state)
+    v_tile(tile, slot, get_thread_id(), tiles, offsets, near, steps, state)
     pack_rows(messages.u_out, state.u, slot, tile, leaving, chunk)
 
 
@@ -156,7 +154,6 @@ def open_tile(
 
 @inlined
 def lambda_part(
-    i: int,
     tile: int,
     chunk: Chunk,
     messages: Messages,
@@ -177,7 +174,7 @@ def lambda_part(
         unpack_rows(messages.first_in, state.front, slot, tile, coming_first, chunk)
     else:
         open_tile(tile, chunk, messages.u_in, coming, tiles, offsets, near, model, steps, state)
-    lambda_tile(i, tile, slot, get_thread_id(), False, tiles, offsets, near, steps, state)
+    lambda_tile(tile, slot, get_thread_id(), False, tiles, offsets, near, steps, state)
     pack_rows(messages.lam_out, state.lam, tile, tile, leaving, chunk)
 
 
@@ -202,11 +199,9 @@ def groups_of(chunks: Any, c: int) -> int:
 
 
 @kernel
-def iterate_chunks(
-    begin: int,
-    end: int,
-    chunks: Any,
+def chunks_iteration(
     hook: int,
+    chunks: Any,
     messages: Messages,
     coming: Rows,
     leaving: Rows,
@@ -218,69 +213,114 @@ def iterate_chunks(
     model: Model,
     steps: Steps,
     state: State,
-) -> None:
-    """The iterations begin <= i < end of a call, in step with the other ranks; `hook` answers -1 to end it at once.
+) -> int:
+    """An iteration, in step with the other ranks; -1 where `hook` gave up.
 
     The answer to READY is 1 where lambda of other ranks is news for the chunk whose v phase comes.
     """
-    for i in range(begin, end):
-        theta_update(i, offsets, model, steps, state)
-        for c in range(chunks.shape[0] + LAG):
-            if steps.mix.size > 0 and 0 < c <= chunks.shape[0]:
-                if ask(hook, FIRST_READY, c - 1) < 0:
-                    return
-                for index in prange(tiles_of(chunks, c - 1)):
-                    chunk = chunk_at(chunks, c - 1)
-                    tile, slot = chunk.first + np.int64(index), chunk.slot + np.int64(index)
-                    open_tile(tile, chunk, messages.u_in, coming, tiles, offsets, near, model, steps, state)
-                    pack_rows(messages.first_out, state.front, slot, tile, leaving_first, chunk)
-                if ask(hook, FIRST_DONE, c - 1) < 0:
-                    return
-            answer = ask(hook, READY, c)
-            if answer < 0:
-                return
-            v_chunk = c if state.v.shape[1] > 0 else -1
-            for index in prange(max(groups_of(chunks, v_chunk), groups_of(chunks, c - LAG))):
-                group = np.int64(index)
-                ahead, behind = chunk_at(chunks, v_chunk), chunk_at(chunks, c - LAG)
-                for k in range(group * tiles.group, (group + 1) * tiles.group):
-                    tile = ahead.first + k
-                    if tile < ahead.stop:
-                        v_part(
-                            i,
-                            tile,
-                            ahead,
-                            answer > 0,
-                            messages,
-                            coming,
-                            leaving,
-                            tiles,
-                            offsets,
-                            near,
-                            steps,
-                            state,
-                        )
-                    tile = behind.first + k
-                    if tile < behind.stop:
-                        lambda_part(
-                            i,
-                            tile,
-                            behind,
-                            messages,
-                            coming,
-                            leaving,
-                            coming_first,
-                            tiles,
-                            offsets,
-                            near,
-                            model,
-                            steps,
-                            state,
-                        )
-            if ask(hook, DONE, c) < 0:
-                return
-        for index in prange((state.g.size + COLUMNS - 1) // COLUMNS):
-            sum_groups(np.int64(index) * COLUMNS, state)
+    theta_update(offsets, model, steps, state)
+    for c in range(chunks.shape[0] + LAG):
+        if steps.mix.size > 0 and 0 < c <= chunks.shape[0]:
+            if ask(hook, FIRST_READY, c - 1) < 0:
+                return -1
+            for index in prange(tiles_of(chunks, c - 1)):
+                chunk = chunk_at(chunks, c - 1)
+                tile, slot = chunk.first + np.int64(index), chunk.slot + np.int64(index)
+                open_tile(tile, chunk, messages.u_in, coming, tiles, offsets, near, model, steps, state)
+                pack_rows(messages.first_out, state.front, slot, tile, leaving_first, chunk)
+            if ask(hook, FIRST_DONE, c - 1) < 0:
+                return -1
+        answer = ask(hook, READY, c)
+        if answer < 0:
+            return -1
+        v_chunk = c if state.v.shape[1] > 0 else -1
+        for index in prange(max(groups_of(chunks, v_chunk), groups_of(chunks, c - LAG))):
+            group = np.int64(index)
+            ahead, behind = chunk_at(chunks, v_chunk), chunk_at(chunks, c - LAG)
+            for k in range(group * tiles.group, (group + 1) * tiles.group):
+                tile = ahead.first + k
+                if tile < ahead.stop:
+                    v_part(
+                        tile,
+                        ahead,
+                        answer > 0,
+                        messages,
+                        coming,
+                        leaving,
+                        tiles,
+                        offsets,
+                        near,
+                        steps,
+                        state,
+                    )
+                tile = behind.first + k
+                if tile < behind.stop:
+                    lambda_part(
+                        tile,
+                        behind,
+                        messages,
+                        coming,
+                        leaving,
+                        coming_first,
+                        tiles,
+                        offsets,
+                        near,
+                        model,
+                        steps,
+                        state,
+                    )
+        if ask(hook, DONE, c) < 0:
+            return -1
+    for index in prange((state.g.size + COLUMNS - 1) // COLUMNS):
+        sum_groups(np.int64(index) * COLUMNS, state)
+    return 0
+
+
+@driver
+def iterate_chunks(
+    count: int,
+    chunks: Any,
+    messages: Messages,
+    coming: Rows,
+    leaving: Rows,
+    coming_first: Rows,
+    leaving_first: Rows,
+    tiles: Tiles,
+    offsets: Any,
+    near: Neighbours,
+    model: Model,
+    steps: Steps,
+    course: Course,
+    state: State,
+) -> None:
+    """`count` iterations, in step with the other ranks; the course's hook answers -1 to end the call at once."""
+    take_weight(steps, course)
+    for _ in range(count):
+        now = next_steps(steps, course)
+        if now.look and ask(course.hook, LOOK, 0) < 0:
+            return
+        done = chunks_iteration(
+            course.hook,
+            chunks,
+            messages,
+            coming,
+            leaving,
+            coming_first,
+            leaving_first,
+            tiles,
+            offsets,
+            near,
+            model,
+            now,
+            state,
+        )
+        if done < 0:
+            return
+        ended = conclude(now.look, offsets, steps, course, state)
+        if ended < 0:
+            return
+        if ended > 0 and (ask(course.hook, ANCHOR, 0) < 0 or begin_anew(offsets, near, steps, course, state) < 0):
+            return
 
 
 @kernel

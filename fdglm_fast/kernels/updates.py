@@ -36,7 +36,6 @@ from fdglm_fast.kernels.tally import LAMBDA, THETA, V, note
 
 @inlined
 def v_update(
-    i: int,
     j: int,
     tile: int,
     slot: int,
@@ -46,10 +45,10 @@ def v_update(
     steps: Steps,
     state: State,
 ) -> None:
-    """v_j+ and u_j = 2 v_j+ - v_j on a tile, in the i-th iteration of a call."""
+    """v_j+ and u_j = 2 v_j+ - v_j on a tile."""
     B = state.v.shape[2]
-    if steps.pull.size > 0:
-        p_update(i, j, tile, slot, thread, tiles, near, steps, state)
+    if steps.fast:
+        p_update(j, tile, slot, thread, tiles, near, steps, state)
         note(state.tally, thread, V, j, 4 * B)
     else:
         old, lam = load(state.v, tile, j), load(state.lam, tile, j)
@@ -63,7 +62,6 @@ def v_update(
 
 @inlined
 def p_update(
-    i: int,
     j: int,
     tile: int,
     slot: int,
@@ -77,10 +75,10 @@ def p_update(
     old = load(state.v, tile, j)
     new = ascend(old, steps.t, load(state.lam, tile, j))
     ahead = extrapolate(new, old)
-    if steps.pull[i] > 0:
-        store(state.v, tile, j, ahead - steps.pull[i] * ahead)
+    if steps.pull > 0:
+        store(state.v, tile, j, ahead - steps.pull * ahead)
     else:
-        store(state.v, tile, j, overstep(new, old, steps.relax[i]))
+        store(state.v, tile, j, overstep(new, old, steps.relax))
     if steps.mix.size > 0:
         ahead = mix(j, tile, slot, thread, ahead, near, steps, state)
     if steps.mix.size > 0 and j == 0 and tiles.y.size > 0:  # agent 1 answers later: until then its row adds nothing
@@ -197,7 +195,7 @@ def loss_step(tile: int, thread: int, line: Any, tiles: Tiles, model: Model, ste
 def report_dual(tile: int, thread: int, steps: Steps, state: State) -> None:
     """Agent 1's lambda for certificates of losses that are not smooth: the running sum, or T(z) in the fast method."""
     numbers, out = state.line[thread, 0], state.lam_out[tile]
-    if steps.pull.size > 0:
+    if steps.fast:
         for b in range(numbers.size):
             out[b] = numbers[b]
     else:
@@ -206,14 +204,14 @@ def report_dual(tile: int, thread: int, steps: Steps, state: State) -> None:
 
 
 @inlined
-def settle(i: int, j: int, tile: int, thread: int, line: Any, steps: Steps, state: State) -> Any:
+def settle(j: int, tile: int, thread: int, line: Any, steps: Steps, state: State) -> Any:
     """The next lambda_j from lambda_j+, in its place."""
-    if steps.pull.size > 0:
+    if steps.fast:
         old = load(state.lam, tile, j)
-        if steps.pull[i] > 0:
-            line = follow(line, old, load(state.lam_anchor, tile, j), steps.pull[i])
+        if steps.pull > 0:
+            line = follow(line, old, load(state.lam_anchor, tile, j), steps.pull)
         else:
-            line = overstep(line, old, steps.relax[i])
+            line = overstep(line, old, steps.relax)
         note(state.tally, thread, LAMBDA, j, 4 * state.lam.shape[2])
     store(state.lam, tile, j, line)
     return line
@@ -229,7 +227,6 @@ def add_move(j: int, tile: int, line: Any, tiles: Tiles, state: State) -> None:
 
 @inlined
 def lambda_update(
-    i: int,
     j: int,
     tile: int,
     slot: int,
@@ -240,14 +237,14 @@ def lambda_update(
     steps: Steps,
     state: State,
 ) -> Any:
-    """The next lambda_j on a tile; the i-th iteration of a call."""
+    """The next lambda_j on a tile."""
     if j == 0 and tiles.y.size > 0:  # on ranks, y is only where agent 1 is
         line = load(state.front, slot, 0)
     else:
         line = lambda_half(j, tile, slot, thread, tiles, offsets, near, steps, state)
-    if i == steps.check:
+    if steps.look:
         add_move(j, tile, line, tiles, state)
-    return settle(i, j, tile, thread, line, steps, state)
+    return settle(j, tile, thread, line, steps, state)
 
 
 @inlined
@@ -263,7 +260,7 @@ def g_update(j: int, tile: int, thread: int, line: Any, tiles: Tiles, offsets: A
 
 
 @scalar
-def theta_update(i: int, offsets: Any, model: Model, steps: Steps, state: State) -> None:
+def theta_update(offsets: Any, model: Model, steps: Steps, state: State) -> None:
     """theta+ = prox_{tau r}(theta - t g), and w = 2 theta+ - theta for the lambda update; g is used up."""
     theta, w, g, scale = state.theta, state.w, state.g, steps.scale
     step = steps.tau / model.n
@@ -271,8 +268,8 @@ def theta_update(i: int, offsets: Any, model: Model, steps: Steps, state: State)
         g[c] = descend(theta[c], step * scale[c] if scale.size > 0 else step, g[c])
     prox_all(model.penalty, model.reg, model.a, model.b, model.groups, steps.tau, scale, g, g, model.norms)
     each = 2 + prox_operations(model.penalty) + state.partial.shape[0] - 1
-    if steps.pull.size > 0:
-        follow_theta(theta, g, w, state.theta_out, state.theta_anchor, steps.pull[i], steps.relax[i])
+    if steps.fast:
+        follow_theta(theta, g, w, state.theta_out, state.theta_anchor, steps.pull, steps.relax)
         each += 3
     else:
         extrapolate_theta(theta, g, w)

@@ -22,9 +22,20 @@ import numpy.typing as npt
 from fdglm_fast.cost.model import EXCHANGES, FAST_EXCHANGES
 from fdglm_fast.engine import Array, Engine, bytes_per_iteration
 from fdglm_fast.halpern import Halpern
-from fdglm_fast.kernels.arrays import State, Steps, aligned_zeros, group_count, most_threads
-from fdglm_fast.kernels.hook import Hook, address_of
-from fdglm_fast.kernels.ranks import DONE, FIRST_DONE, FIRST_READY, LAG, READY, Chunk, Messages
+from fdglm_fast.kernels.arrays import State, aligned_zeros, group_count, most_threads
+from fdglm_fast.kernels.hook import (
+    ANCHOR,
+    DISTANCES,
+    DONE,
+    FIRST_DONE,
+    FIRST_READY,
+    LOOK,
+    READY,
+    SIZE,
+    Hook,
+    address_of,
+)
+from fdglm_fast.kernels.ranks import LAG, Chunk, Messages
 from fdglm_fast.mpi.exchange import Exchange
 from fdglm_fast.mpi.halo import Route, first_route, local_plan
 from fdglm_fast.neighbours import Plan
@@ -34,6 +45,7 @@ from fdglm_fast.problem import Problem
 if TYPE_CHECKING:
     from fdglm_fast.mpi.team import RankTeam
 
+SUMS = {SIZE: "size of a move", DISTANCES: "distances of a period"}
 CHUNKS = 8  # at most
 CHUNK_BYTES = 16 << 20  # of an iteration: less is not worth two more messages
 
@@ -120,21 +132,10 @@ class RankEngine(Engine):
             moves=np.zeros((groups, own * anchors, 3)),
         )
 
-    def _iterate(self, count: int, steps: Steps) -> None:
-        """`count` iterations of the own agents, in step with the other ranks."""
-        look = max(steps.check, 0)
-        self._run(0, look, steps)
-        if steps.check >= 0:
-            self._send_lambda()
-        self._run(look, count, steps)
-        self.iteration += count
-
-    def _run(self, begin: int, end: int, steps: Steps) -> None:
-        """The iterations begin <= i < end of a call: the kernel computes, and asks `_answer` to send and to wait."""
+    def advance(self, count: int) -> None:
+        """`count` iterations of the own agents: the kernel computes, and asks `_answer` to send and to wait."""
         from fdglm_fast.kernels.ranks import iterate_chunks
 
-        if begin == end:
-            return
         faults: list[BaseException] = []
 
         def answer(event: int, c: int) -> int:
@@ -146,9 +147,11 @@ class RankEngine(Engine):
 
         hook = Hook(answer)
         rows = self._coming, self._leaving, self._late.coming, self._late.leaving
-        iterate_chunks(begin, end, self._table, address_of(hook), self._messages, *rows, *self._shared(steps))
+        course = self._course._replace(hook=address_of(hook))
+        iterate_chunks(count, self._table, self._messages, *rows, *self._shared(course))
         if faults:
             raise faults[0]
+        self.iteration += count
 
     def _make_messages(self) -> Messages:
         def lines(side: dict[str, Any], kind: str) -> Any:
@@ -177,6 +180,8 @@ class RankEngine(Engine):
             exchange.wait("u", c)
         elif event == FIRST_DONE:
             exchange.start("first", c)
+        elif event == LOOK:
+            self._send_lambda()
         return int(arrived)
 
     def _send_lambda(self) -> None:
@@ -226,7 +231,19 @@ class FastRankEngine(Halpern, RankEngine):
             "first": first_route(self._to_first, self.team.placement, self.team.comm.rank),
         }
 
+    def _answer(self, event: int, c: int) -> int:
+        """Also: the anchor's u_0 and lambda_0, and the sums over all agents of which the first c rows are asked for."""
+        if event == ANCHOR:
+            self._anchor()
+            return 0
+        if event in SUMS:
+            sums = self._course.sums[:c]
+            sums[:] = self.team.sum_everywhere(SUMS[event], sums)
+            return 0
+        return super()._answer(event, c)
+
     def _anchor(self) -> None:
+        """u_0, p and lambda_0 of the own agents; `state.moves` gets how far they went."""
         from fdglm_fast.kernels.ranks import anchor_chunk, publish_chunk
 
         exchange, near = self.exchange, self._plan.near
