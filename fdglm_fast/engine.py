@@ -108,7 +108,7 @@ class Engine:
         number = problem.dtype.type
         first = number(steps.sigma / problem.n)
         zero, every = number(0), np.zeros(0)
-        return Steps(steps.tau, number(t), sigma, first, False, zero, zero, every, none, none > 0, none, zero)
+        return Steps(steps.tau, number(t), sigma, first, False, zero, zero, every, none, none > 0, none, zero, False)
 
     def _make_course(self, steps: Any) -> Course:
         """How they change from iteration to iteration."""

@@ -44,6 +44,7 @@ from fdglm_fast.network import Network
 from fdglm_fast.problem import Problem
 from fdglm_fast.team import Team
 
+APART_BYTES = 16 << 20  # of X, from which on it comes from the memory, and is best read in one stretch
 Array = npt.NDArray[np.float64]
 
 
@@ -124,6 +125,7 @@ class Halpern(Engine):
             hears=(joined != 0) & (members[: joined.size] > 0),
             joined=joined.astype(kind),
             shift=number(shift),
+            apart=mix.size > 0 and self.schedule == "tiles" and self.problem.tiles.X.nbytes > APART_BYTES,
         )
 
     def _make_course(self, steps: LocalSteps) -> Course:

@@ -28,7 +28,7 @@ class Routine(NamedTuple):
 ROUTINES = (
     Routine(iterate, "theta_update", "theta"),  # all agents' columns: a number knows its owner
     Routine(iterate, "sum_groups", "theta"),
-    Routine(iterate, "q_update", "lambda", argument=0),
+    Routine(updates, "q_line", "lambda", argument=0),
     Routine(iterate, "v_update", "v", argument=0),
     Routine(iterate, "shared_sum", "shared", first_agent=True),
     Routine(updates, "mix", "lambda", argument=0),

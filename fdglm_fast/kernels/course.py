@@ -1,8 +1,8 @@
 """The course of the fast method inside the kernels: the steps of an iteration, and what comes after it.
 
 A look measures r, the size of the move T(z) - z, and a restart how far z has gone from the anchor (the formulas are in
-`fdglm_fast.halpern`). Every agent's part is known apart before they are added, in the order of the agents; where some of
-them are on other ranks, the kernel's caller is asked for theirs (see `hook.py`).
+`fdglm_fast.halpern`). Every agent's part is known apart before they are added, in the order of the agents; where some
+of them are on other ranks, the kernel's caller is asked for theirs (see `hook.py`).
 
 The weight w between primal and dual divides tau_theta and tau_v and multiplies sigma; t s stays.
 """
@@ -87,6 +87,7 @@ def next_steps(steps: Steps, course: Course) -> Steps:
         steps.hears,
         steps.joined,
         numbers[SHIFT],
+        steps.apart,
         not due and period[K] % CHECK == 0,
     )
 

@@ -69,11 +69,11 @@ def v_tile(
     if steps.look:
         for j in range(state.v.shape[1]):
             look_update(j, tile, slot, tiles, near, state)
-    if steps.mix.size > 0:
+    if steps.apart:
         for j in range(state.v.shape[1]):
             q_update(j, tile, slot, thread, tiles, offsets, state)
     for j in range(state.v.shape[1]):
-        v_update(j, tile, slot, thread, tiles, near, steps, state)
+        v_update(j, tile, slot, thread, tiles, offsets, near, steps, state)
 
 
 @inlined
@@ -90,8 +90,8 @@ def lambda_tile(
 ) -> None:
     """lambda+ of the agents that are here on one tile, and its part of X' lambda+.
 
-    `v_follows` says that v of the next tile is what comes next. Where steps are mixed, all of lambda goes first: X is
-    then read in one stretch, as it was for q, and not between rows of lambda.
+    `v_follows` says that v of the next tile is what comes next. Where the passes over X are apart, all of lambda goes
+    first: X is then read in one stretch, as it was for q, and not between rows of lambda.
     """
     agents = offsets.size - 1
     for j in range(agents):
@@ -99,9 +99,9 @@ def lambda_tile(
         if v_follows:
             fetch_v(j, tile + 1, state)
         line = lambda_update(j, tile, slot, thread, tiles, offsets, near, steps, state)
-        if steps.mix.size == 0:
+        if not steps.apart:
             g_update(j, tile, thread, line, tiles, offsets, steps, state)
-    if steps.mix.size > 0:
+    if steps.apart:
         for j in range(agents):
             g_update(j, tile, thread, load(state.lam, tile, j), tiles, offsets, steps, state)
 
@@ -185,9 +185,7 @@ def agents_iteration(tiles: Tiles, offsets: Any, near: Neighbours, model: Model,
                 j = np.int64(index)
                 for tile in range(start, stop):
                     slot, thread = tile - start, get_thread_id()
-                    if steps.mix.size > 0:
-                        q_update(j, tile, slot, thread, tiles, offsets, state)
-                    v_update(j, tile, slot, thread, tiles, near, steps, state)
+                    v_update(j, tile, slot, thread, tiles, offsets, near, steps, state)
             for index in prange(sums):
                 q = np.int64(index)
                 for tile in range(start, stop):

@@ -41,6 +41,7 @@ def v_update(
     slot: int,
     thread: int,
     tiles: Tiles,
+    offsets: Any,
     near: Neighbours,
     steps: Steps,
     state: State,
@@ -48,7 +49,7 @@ def v_update(
     """v_j+ and u_j = 2 v_j+ - v_j on a tile."""
     B = state.v.shape[2]
     if steps.fast:
-        p_update(j, tile, slot, thread, tiles, near, steps, state)
+        p_update(j, tile, slot, thread, tiles, offsets, near, steps, state)
         note(state.tally, thread, V, j, 4 * B)
     else:
         old, lam = load(state.v, tile, j), load(state.lam, tile, j)
@@ -67,6 +68,7 @@ def p_update(
     slot: int,
     thread: int,
     tiles: Tiles,
+    offsets: Any,
     near: Neighbours,
     steps: Steps,
     state: State,
@@ -80,7 +82,7 @@ def p_update(
     else:
         store(state.v, tile, j, overstep(new, old, steps.relax))
     if steps.mix.size > 0:
-        ahead = mix(j, tile, slot, thread, ahead, near, steps, state)
+        ahead = mix(j, tile, slot, thread, ahead, tiles, offsets, near, steps, state)
     if steps.mix.size > 0 and j == 0 and tiles.y.size > 0:  # agent 1 answers later: until then its row adds nothing
         store(state.front, slot, 1, ahead)
         clear(state.u, slot, j)
@@ -89,17 +91,34 @@ def p_update(
 
 
 @inlined
-def q_update(j: int, tile: int, slot: int, thread: int, tiles: Tiles, offsets: Any, state: State) -> None:
+def q_line(j: int, tile: int, thread: int, tiles: Tiles, offsets: Any, state: State) -> Any:
     """q_j = X_j w_j on a tile, which is mixed with those of the neighbours before lambda is known."""
     start, stop = offsets[j], offsets[j + 1]
-    store(state.q, slot, j, add_matvec_apart(blank(state.lam), tiles.X, tile, state.w, start, stop))
     note(state.tally, thread, LAMBDA, j, (2 * (stop - start) - 1) * state.lam.shape[2])
+    return add_matvec_apart(blank(state.lam), tiles.X, tile, state.w, start, stop)
 
 
 @inlined
-def mix(j: int, tile: int, slot: int, thread: int, ahead: Any, near: Neighbours, steps: Steps, state: State) -> Any:
+def q_update(j: int, tile: int, slot: int, thread: int, tiles: Tiles, offsets: Any, state: State) -> None:
+    """q_j is kept for `mix`."""
+    store(state.q, slot, j, q_line(j, tile, thread, tiles, offsets, state))
+
+
+@inlined
+def mix(
+    j: int,
+    tile: int,
+    slot: int,
+    thread: int,
+    ahead: Any,
+    tiles: Tiles,
+    offsets: Any,
+    near: Neighbours,
+    steps: Steps,
+    state: State,
+) -> Any:
     """u_j = ahead + t s_j q_j; q_j + u_0 - degree_j u_j is kept in the place of q_j for the lambda update."""
-    q = load(state.q, slot, j)
+    q = load(state.q, slot, j) if steps.apart else q_line(j, tile, thread, tiles, offsets, state)
     u = ascend(ahead, steps.mix[j], q)
     store(state.q, slot, j, (q + load(state.u_anchor, tile, j)) - near.degree[j] * u)
     note(state.tally, thread, LAMBDA, j, 5 * state.lam.shape[2])
@@ -252,7 +271,7 @@ def g_update(j: int, tile: int, thread: int, line: Any, tiles: Tiles, offsets: A
     """The tile's part of X_j' lambda_j, where lambda_j is `line`."""
     start, stop, group = offsets[j], offsets[j + 1], tile // tiles.group
     first = tile == group * tiles.group
-    if steps.mix.size > 0:
+    if steps.apart:
         dot_columns_apart(state.partial, group, first, tiles.X, tile, line, start, stop)
     else:
         dot_columns(state.partial, group, first, tiles.X, tile, line, start, stop)
