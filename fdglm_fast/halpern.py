@@ -34,7 +34,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fdglm_fast.cost.run import Effort
-from fdglm_fast.engine import KEPT, Engine
+from fdglm_fast.engine import KEPT, Engine, bytes_per_iteration
 from fdglm_fast.gossip import Gossip
 from fdglm_fast.kernels.arrays import Steps
 from fdglm_fast.kernels.course import Course
@@ -44,7 +44,7 @@ from fdglm_fast.network import Network
 from fdglm_fast.problem import Problem
 from fdglm_fast.team import Team
 
-APART_BYTES = 16 << 20  # of X, from which on it comes from the memory, and is best read in one stretch
+STRETCH_BYTES = 24 << 20  # of an iteration, from which on X comes from the memory, and is best read in stretches
 Array = npt.NDArray[np.float64]
 
 
@@ -125,7 +125,7 @@ class Halpern(Engine):
             hears=(joined != 0) & (members[: joined.size] > 0),
             joined=joined.astype(kind),
             shift=number(shift),
-            apart=mix.size > 0 and self.schedule == "tiles" and self.problem.tiles.X.nbytes > APART_BYTES,
+            stretches=mix.size > 0 and self.schedule == "tiles" and bytes_per_iteration(self.problem) > STRETCH_BYTES,
         )
 
     def _make_course(self, steps: LocalSteps) -> Course:

@@ -163,7 +163,7 @@ def count(instance: Instance, ledger: Ledger) -> None:
         hears=np.array(joined if mixed else []) > 0.0,
         joined=make.constants(joined if mixed else []),
         shift=make.constant(0.4),
-        apart=False,
+        stretches=False,
     )
     now = state(instance, make, owner, len(near.part_start) - 1)
     kernel = iterate_agents if instance.schedule == "agents" else iterate_tiles

@@ -80,7 +80,7 @@ class Steps(NamedTuple):
     hears: Any  # (m,) bool: whether agent j is a neighbour of agent 1; empty likewise
     joined: Any  # (m,), dtype of the data: the weight of that edge; empty likewise
     shift: Any  # t s_1/first
-    apart: bool  # X w of all agents comes before lambda of any, X' lambda after that of all; only where steps are mixed
+    stretches: bool  # each pass over a tile of X goes by itself, not between rows; only where steps are mixed
     look: bool = False  # form the sums of `State.moves`
 
 

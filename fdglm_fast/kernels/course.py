@@ -87,7 +87,7 @@ def next_steps(steps: Steps, course: Course) -> Steps:
         steps.hears,
         steps.joined,
         numbers[SHIFT],
-        steps.apart,
+        steps.stretches,
         not due and period[K] % CHECK == 0,
     )
 

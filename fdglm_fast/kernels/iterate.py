@@ -69,7 +69,7 @@ def v_tile(
     if steps.look:
         for j in range(state.v.shape[1]):
             look_update(j, tile, slot, tiles, near, state)
-    if steps.apart:
+    if steps.stretches:
         for j in range(state.v.shape[1]):
             q_update(j, tile, slot, thread, tiles, offsets, state)
     for j in range(state.v.shape[1]):
@@ -90,8 +90,8 @@ def lambda_tile(
 ) -> None:
     """lambda+ of the agents that are here on one tile, and its part of X' lambda+.
 
-    `v_follows` says that v of the next tile is what comes next. Where the passes over X are apart, all of lambda goes
-    first: X is then read in one stretch, as it was for q, and not between rows of lambda.
+    `v_follows` says that v of the next tile is what comes next. Where X is read in stretches, all of lambda goes first,
+    as all of q went before v; a problem that stays in cache is better off without.
     """
     agents = offsets.size - 1
     for j in range(agents):
@@ -99,9 +99,9 @@ def lambda_tile(
         if v_follows:
             fetch_v(j, tile + 1, state)
         line = lambda_update(j, tile, slot, thread, tiles, offsets, near, steps, state)
-        if not steps.apart:
+        if not steps.stretches:
             g_update(j, tile, thread, line, tiles, offsets, steps, state)
-    if steps.apart:
+    if steps.stretches:
         for j in range(agents):
             g_update(j, tile, thread, load(state.lam, tile, j), tiles, offsets, steps, state)
 

@@ -118,7 +118,7 @@ def mix(
     state: State,
 ) -> Any:
     """u_j = ahead + t s_j q_j; q_j + u_0 - degree_j u_j is kept in the place of q_j for the lambda update."""
-    q = load(state.q, slot, j) if steps.apart else q_line(j, tile, thread, tiles, offsets, state)
+    q = load(state.q, slot, j) if steps.stretches else q_line(j, tile, thread, tiles, offsets, state)
     u = ascend(ahead, steps.mix[j], q)
     store(state.q, slot, j, (q + load(state.u_anchor, tile, j)) - near.degree[j] * u)
     note(state.tally, thread, LAMBDA, j, 5 * state.lam.shape[2])
@@ -271,7 +271,7 @@ def g_update(j: int, tile: int, thread: int, line: Any, tiles: Tiles, offsets: A
     """The tile's part of X_j' lambda_j, where lambda_j is `line`."""
     start, stop, group = offsets[j], offsets[j + 1], tile // tiles.group
     first = tile == group * tiles.group
-    if steps.apart:
+    if steps.mix.size > 0:
         dot_columns_apart(state.partial, group, first, tiles.X, tile, line, start, stop)
     else:
         dot_columns(state.partial, group, first, tiles.X, tile, line, start, stop)
