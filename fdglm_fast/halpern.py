@@ -38,6 +38,7 @@ from fdglm_fast.engine import KEPT, Engine, bytes_per_iteration
 from fdglm_fast.gossip import Gossip
 from fdglm_fast.kernels.arrays import Steps
 from fdglm_fast.kernels.course import Course
+from fdglm_fast.kernels.period import W
 from fdglm_fast.local_steps import LocalSteps
 from fdglm_fast.neighbours import Plan, plan_matrix
 from fdglm_fast.network import Network
@@ -160,7 +161,9 @@ class Halpern(Engine):
         self._note_weight()
 
     def _note_weight(self) -> None:
-        self.step_sizes = self.step_sizes.with_weight(self.period.w)
+        w = float(self._course.period[W])
+        if w != self.step_sizes.w:
+            self.step_sizes = self.step_sizes.with_weight(w)
 
     @property
     def period(self) -> Period:

@@ -16,7 +16,7 @@ from numba import types
 from numba.extending import models, overload, register_model
 
 from fdglm_fast.kernels._jit import INLINED
-from fdglm_fast.kernels.lanes import VECTORS, Lanes, Row, index, intrinsic, shuffle, tree_sum
+from fdglm_fast.kernels.lanes import VECTORS, Lanes, Row, index, intrinsic, shuffle
 
 EIGHT = ir.VectorType(ir.DoubleType(), 8)
 
@@ -127,8 +127,9 @@ def _dot(typing: Any, a: Any, b: Any) -> Any:
         if signature.args[0].dtype != types.float64:
             x, y = ([half for vector in line for half in _doubles(builder, vector)] for line in (x, y))
         total = fold(builder, lanes, x, y)
-        number = ir.IntType(32)
-        return tree_sum(builder, [builder.extract_element(total, ir.Constant(number, i)) for i in range(8)])
+        for distance in (1, 2, 4):
+            total = builder.fadd(total, shuffle(builder, total, total, [i ^ distance for i in range(8)]))
+        return builder.extract_element(total, ir.Constant(ir.IntType(32), 0))
 
     return types.float64(a, b), generate
 
