@@ -102,21 +102,7 @@ def conclude(looked: bool, offsets: Any, steps: Steps, course: Course, state: St
     period[ITERATIONS] += 1
     if not looked:
         return 1 if period[DUE] > 0 else 0
-    w, sums, groups = period[W], course.sums, state.moves.shape[0]
-    clear(1, course)
-    for j in range(course.members.size):
-        theta, spread, square = 0.0, 0.0, 0.0
-        for c in range(offsets[j], offsets[j + 1]):
-            # w = 2 theta+ - theta was formed before theta went on to its next value.
-            move = float(state.w[c]) - state.theta_out[c]
-            theta += move * move / steps.scale[c]
-        for group in range(groups):
-            spread += state.moves[group, j, 0]
-            square += state.moves[group, j, 1]
-        part = theta * w / course.tau + square / (course.sigma[j] * w)
-        if course.tau_v > 0.0:
-            part += course.tau_v / w * course.unit * course.unit * spread / course.bounds[j]
-        sums[0, course.members[j]] = part
+    sizes(offsets, steps, course, state)
     if course.hook != 0 and ask(course.hook, SIZE, 1) < 0:
         return -1
     periods.look(period, period[K] - 1, math.sqrt(total(0, course)), course.floor)
@@ -145,35 +131,60 @@ def begin_anew(offsets: Any, near: Neighbours, steps: Steps, course: Course, sta
 
 
 @scalar
+def sizes(offsets: Any, steps: Steps, course: Course, state: State) -> None:
+    """Parts of r^2. (w = 2 theta+ - theta was formed before theta went on to its next value.)"""
+    weight, sums = course.period[W], course.sums
+    add_groups(2, course, state)
+    for j in range(course.members.size):
+        at = course.members[j]
+        theta = scaled_square(state.w, state.theta_out, steps.scale, offsets[j], offsets[j + 1])
+        part = theta * weight / course.tau + sums[1, at] / (course.sigma[j] * weight)
+        if course.tau_v > 0.0:
+            part += course.tau_v / weight * course.unit * course.unit * sums[0, at] / course.bounds[j]
+        sums[0, at] = part
+
+
+@scalar
 def distances(offsets: Any, near: Neighbours, steps: Steps, course: Course, state: State) -> None:
     """Parts of how far primal and dual have moved since the last restart, squared, in units of the steps for w = 1.
 
     <p, L p> cannot be told where the agents' p are large and nearly the same, and rounding leaves nothing of it. On the
     complete graph that is always so, and does not matter: there is no disagreement to mend.
     """
-    clear(4, course)
+    sums = course.sums
+    add_groups(3, course, state)
     for j in range(course.members.size):
-        theta, spread, square, size = 0.0, 0.0, 0.0, 0.0
-        for c in range(offsets[j], offsets[j + 1]):
-            move = state.theta[c] - state.theta_anchor[c]
-            theta += move * move / steps.scale[c]
-        for group in range(state.moves.shape[0]):
-            spread += state.moves[group, j, 0]
-            square += state.moves[group, j, 1]
-            size += state.moves[group, j, 2]
         at = course.members[j]
-        course.sums[0, at] = theta / course.tau
-        course.sums[1, at] = square / course.sigma[j]
-        course.sums[2, at] = spread
-        course.sums[3, at] = course.noise * float(near.degree[j]) * size
+        theta = scaled_square(state.theta, state.theta_anchor, steps.scale, offsets[j], offsets[j + 1])
+        sums[3, at] = course.noise * float(near.degree[j]) * sums[2, at]
+        sums[2, at] = sums[0, at]
+        sums[1, at] /= course.sigma[j]
+        sums[0, at] = theta / course.tau
 
 
 @scalar
-def clear(rows: int, course: Course) -> None:
-    """Adding zeros is exact: the other ranks' places are theirs."""
-    for row in range(rows):
-        for j in range(course.sums.shape[1]):
-            course.sums[row, j] = 0.0
+def add_groups(kinds: int, course: Course, state: State) -> None:
+    """The first kinds of `state.moves`, over the groups, in the rows of `sums`; other ranks' places stay zero."""
+    sums, members = course.sums, course.members
+    for k in range(sums.shape[0]):
+        for at in range(sums.shape[1]):
+            sums[k, at] = 0.0
+    for j in range(members.size):
+        for k in range(kinds):
+            found = 0.0
+            for group in range(state.moves.shape[0]):
+                found += state.moves[group, j, k]
+            sums[k, members[j]] = found
+
+
+@scalar
+def scaled_square(a: Any, b: Any, scale: Any, start: int, stop: int) -> float:
+    """<a - b, S^-1 (a - b)> over the columns of an agent."""
+    found = 0.0
+    for c in range(start, stop):
+        move = float(a[c]) - b[c]
+        found += move * move / scale[c]
+    return found
 
 
 @scalar

@@ -5,8 +5,9 @@ tiles    a thread takes a group of row tiles and works on all agents of a tile b
 agents   threads stand in for agents: each takes a share of the agents and walks their row tiles, in step with the
          others at the end of each phase.
 
-Both do the same additions in the same order. A `prange` index is unsigned; it is made signed at once, so that the
-updates are compiled for one type of index only.
+Both do the same additions in the same order. A driver runs as many iterations as it is told, and what the fast method
+does between them (see `course.py`). A `prange` index is unsigned; it is made signed at once, so that the updates are
+compiled for one type of index only.
 """
 
 from __future__ import annotations
@@ -90,14 +91,16 @@ def lambda_tile(
 ) -> None:
     """lambda+ of the agents that are here on one tile, and its part of X' lambda+.
 
-    `v_follows` says that v of the next tile is what comes next. Where X is read in stretches, all of lambda goes first,
-    as all of q went before v; a problem that stays in cache is better off without.
+    The memory is asked for the next tile's lambda and, where v of it is what comes next (`v_follows`), v. Where X is
+    read in stretches, all of lambda goes first, as all of q went before v. In the fast method a problem that stays in
+    cache is better off without both.
     """
     agents = offsets.size - 1
     for j in range(agents):
-        fetch_lambda(j, tile + 1, steps, state)
-        if v_follows:
-            fetch_v(j, tile + 1, state)
+        if steps.stretches or not steps.fast:
+            fetch_lambda(j, tile + 1, steps, state)
+            if v_follows:
+                fetch_v(j, tile + 1, state)
         line = lambda_update(j, tile, slot, thread, tiles, offsets, near, steps, state)
         if not steps.stretches:
             g_update(j, tile, thread, line, tiles, offsets, steps, state)
