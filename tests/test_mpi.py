@@ -73,6 +73,7 @@ FAST: list[dict[str, Any]] = [
         ("absolute", "none", "rgg:0.5", {"weights": "metropolis"}),
         ("squared", "elastic-net:0.3", "complete", {"dtype": "float32"}),
         ("squared", "l1", "path", {"gossip": 3}),
+        ("logistic", "l1", "rgg:0.5", {"stretches": True}),
         ("logistic", "none", "ring", {"gossip": 2, "placement": 5, "agents": 12}),
     )
 ]
