@@ -82,6 +82,7 @@ class Steps(NamedTuple):
     shift: Any  # t s_1/first
     stretches: bool  # each pass over a tile of X goes by itself, not between rows; only where steps are mixed
     look: bool = False  # form the sums of `State.moves`
+    restart: bool = False  # z+ becomes the anchor (see `anchor.py`)
 
 
 class State(NamedTuple):

@@ -89,6 +89,7 @@ def next_steps(steps: Steps, course: Course) -> Steps:
         numbers[SHIFT],
         steps.stretches,
         not due and period[K] % CHECK == 0,
+        due,
     )
 
 

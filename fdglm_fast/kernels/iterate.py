@@ -18,7 +18,7 @@ import numpy as np
 from numba import get_thread_id, prange
 
 from fdglm_fast.kernels._jit import driver, inlined, kernel, scalar
-from fdglm_fast.kernels.anchor import anchor
+from fdglm_fast.kernels.anchor import anchor_agent, anchor_tile, publish_p
 from fdglm_fast.kernels.arrays import Model, Neighbours, State, Steps, Tiles
 from fdglm_fast.kernels.course import Course, begin_anew, conclude, next_steps, take_weight
 from fdglm_fast.kernels.line import fetch, load
@@ -40,7 +40,7 @@ COLUMNS = 512  # columns of g that one thread sums up at a time
 def fetch_lambda(j: int, tile: int, steps: Steps, state: State) -> None:
     """lambda_j and its anchor will be read soon."""
     fetch(state.lam, tile, j)
-    if steps.fast and steps.pull > 0:
+    if steps.fast and (steps.pull > 0 or steps.restart):
         fetch(state.lam_anchor, tile, j)
 
 
@@ -128,6 +128,10 @@ def tile_update(
             shared_sum(q, state.u, slot, slot, slot, near, state)
     first_update(tile, slot, slot, tiles, offsets, near, model, steps, state)
     lambda_tile(tile, slot, slot, agents > 1, tiles, offsets, near, steps, state)
+    if steps.restart:
+        for j in range(state.v.shape[1]):
+            publish_p(j, tile, slot, state)
+        anchor_tile(tile, slot, slot, tiles, near, state)
 
 
 @kernel
@@ -161,7 +165,6 @@ def iterate_tiles(
         now = next_steps(steps, course)
         tiles_iteration(tiles, offsets, near, model, now, state)
         if conclude(now.look, offsets, steps, course, state) > 0:
-            anchor(tiles, near, state)
             begin_anew(offsets, near, steps, course, state)
 
 
@@ -203,6 +206,19 @@ def agents_iteration(tiles: Tiles, offsets: Any, near: Neighbours, model: Model,
                 fetch_lambda(j, tile + 1, steps, state)
                 line = lambda_update(j, tile, slot, thread, tiles, offsets, near, steps, state)
                 g_update(j, tile, thread, line, tiles, offsets, steps, state)
+        if steps.restart:
+            for index in prange(state.v.shape[1]):
+                j = np.int64(index)
+                for tile in range(start, stop):
+                    publish_p(j, tile, tile - start, state)
+            for index in prange(sums):
+                q = np.int64(index)
+                for tile in range(start, stop):
+                    shared_sum(q, state.u, tile - start, tile - start, get_thread_id(), near, state)
+            for index in prange(agents):
+                j = np.int64(index)
+                for tile in range(start, stop):
+                    anchor_agent(j, tile, tile - start, tiles, near, state)
     blocks = (state.g.size + COLUMNS - 1) // COLUMNS
     for index in prange(blocks):
         sum_groups(np.int64(index) * COLUMNS, state)
@@ -225,7 +241,6 @@ def iterate_agents(
         now = next_steps(steps, course)
         agents_iteration(tiles, offsets, near, model, now, state)
         if conclude(now.look, offsets, steps, course, state) > 0:
-            anchor(tiles, near, state)
             begin_anew(offsets, near, steps, course, state)
 
 

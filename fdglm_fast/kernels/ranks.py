@@ -342,4 +342,4 @@ def anchor_chunk(chunk: Chunk, u_in: Any, coming: Rows, tiles: Tiles, near: Neig
         for tile in range(start, min(start + tiles.group, chunk.stop)):
             slot = chunk.slot + tile - chunk.first
             unpack_rows(u_in, state.u, slot, tile, coming, chunk)
-            anchor_tile(tile, slot, thread, group, tile == start, near, state)
+            anchor_tile(tile, slot, thread, tiles, near, state)
