@@ -17,8 +17,9 @@ and rising, or when the period has lasted for 0.36 of all iterations. After a pe
 way for the next one is the one with the larger log(r_0/r)/k when it was last taken; one that was never taken is tried,
 as is the other one after `PATIENCE` periods in a row in which r did not fall to 0.2 of r_0.
 
-u = u_0 - L p is kept in the place of v, where p is a sum of lambda since the anchor: one vector is exchanged an
-iteration, and <p, L p>, for the distance that v has gone, is had at a restart for one exchange more.
+u = -L p is kept in the place of v, where p is a sum of lambda - c: one vector is exchanged an iteration. At a restart
+<dp, L dp> is had for one exchange more, where dp is how far p has gone. c, the same for all, is agent 1's lambda at the
+anchor, which neighbours pass on to each other: it keeps p from growing by what the agents agree on.
 
 All of this happens inside a call of the kernels: the decisions, and the constants named above, are in
 `kernels/period.py`, what they are made from in `kernels/course.py`.
@@ -81,7 +82,7 @@ class Halpern(Engine):
     What is reported is T(z), which the proximal maps have made feasible.
     """
 
-    kept = (*KEPT, "theta_anchor", "u_anchor", "lam_anchor")
+    kept = (*KEPT, "theta_anchor", "p_anchor", "lam_anchor", "common")
     anchored = True
 
     def __init__(

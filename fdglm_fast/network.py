@@ -124,6 +124,11 @@ class Network:
             return None
         return 0 if self.agents == 1 else _diameter(self.adjacency())
 
+    @cached_property
+    def reach(self) -> int:
+        """How many edges the agent is away that is farthest from agent 1."""
+        return 0 if self.agents == 1 else _depth(self.adjacency(), np.arange(1))
+
     # --- spectrum ---
 
     @cached_property
@@ -175,23 +180,24 @@ class Network:
 
 
 def _diameter(adjacency: Any) -> int:
-    """Breadth-first search from all vertices at once, 64 sources to a machine word.
+    """The largest depth of all vertices, 64 at a time."""
+    m = adjacency.shape[0]
+    return max(_depth(adjacency, np.arange(first, min(first + 64, m))) for first in range(0, m, 64))
+
+
+def _depth(adjacency: Any, sources: NDArray[np.int64]) -> int:
+    """Breadth-first search from at most 64 sources at once, one bit of a machine word each: steps to the farthest.
 
     Bit s of reached[j] says that source s is within `steps` steps of j; a step ORs the neighbours' words.
     """
-    m = adjacency.shape[0]
-    depth = 0
-    for first in range(0, m, 64):
-        sources = np.arange(first, min(first + 64, m))
-        reached = np.zeros(m, dtype=np.uint64)
-        reached[sources] = np.uint64(1) << (sources - first).astype(np.uint64)
-        everyone = np.bitwise_or.reduce(reached)
-        steps = 0
-        while np.any(reached != everyone):
-            reached |= np.bitwise_or.reduceat(reached[adjacency.indices], adjacency.indptr[:-1])
-            steps += 1
-        depth = max(depth, steps)
-    return depth
+    reached = np.zeros(adjacency.shape[0], dtype=np.uint64)
+    reached[sources] = np.uint64(1) << np.arange(len(sources), dtype=np.uint64)
+    everyone = np.bitwise_or.reduce(reached)
+    steps = 0
+    while np.any(reached != everyone):
+        reached |= np.bitwise_or.reduceat(reached[adjacency.indices], adjacency.indptr[:-1])
+        steps += 1
+    return steps
 
 
 def metropolis_weights(edges: NDArray[np.int64], m: int) -> NDArray[np.float64]:

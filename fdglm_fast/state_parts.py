@@ -8,9 +8,9 @@ import numpy.typing as npt
 Arrays = dict[str, npt.NDArray[np.generic]]
 Agents = npt.NDArray[np.int64]
 BY_COLUMN = ("theta", "theta_out", "g", "theta_anchor", "g_anchor")  # (d,): the agents' columns one after the other
-BY_AGENT = ("v", "lam", "u_anchor", "lam_anchor")  # (tiles, agents, B)
+BY_AGENT = ("v", "lam", "p_anchor", "lam_anchor")  # (tiles, agents, B)
 FIRST = "lam_out"  # agent 1's only
-COMMON = "period"  # the same for all
+COMMON = ("period", "common")  # the same for all
 
 
 def take(arrays: Arrays, columns: list[int], held: Agents, wanted: Agents) -> Arrays:
@@ -46,6 +46,6 @@ def join(pieces: list[tuple[Agents, Arrays]], columns: list[int], wanted: Agents
                 whole = out.setdefault(name, np.zeros((tiles, len(wanted) if rows else 0, B), array.dtype))
                 if rows:
                     whole[:, at] = array
-            elif name == COMMON or name not in out or held[0] == 0:
+            elif name in COMMON or name not in out or held[0] == 0:
                 out[name] = array
     return out

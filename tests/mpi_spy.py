@@ -145,9 +145,10 @@ class Witness(Team):
                     theta.extend([self.last, self.average, np.array(self.state.theta)])
 
             def rehearse(self) -> None:
-                """A restart leaves neither p nor u: the same step without it shows u, and p is made from its parts."""
+                """A restart leaves neither p nor u: the same step without it shows u, and dp is made from its parts."""
                 before = {name: array.copy() for name, array in self.snapshot().items()}
-                note(self.state.v + self._course.numbers[T] * self.state.lam)
+                state = self.state
+                note(state.v + self._course.numbers[T] * (state.lam - state.common) - state.p_anchor)
                 self._course.period[DUE] = 0.0
                 super().advance(1)
                 self.note_vectors()

@@ -147,11 +147,12 @@ class Oracle:
         z = anchor = Z(np.zeros(self.X.shape[1]), np.zeros((self.m, self.n)), np.zeros((self.m, self.n)))
         k, due, first, last, restarts, found, begin = 0, False, 0.0, 0.0, 0, [], 0.0
         anchored, rates, slow = False, {True: np.inf, False: np.inf}, 0
-        p = np.zeros((self.m, self.n))  # tau_v times the sum of lambda that the solver keeps in the place of v
+        # tau_v times the sum of lambda that the solver keeps in the place of v, less what all agents leave out of it.
+        p, common = np.zeros((self.m, self.n)), np.zeros(self.n)
         for done in range(1, iterations + 1):
             new = self.T(z)
             tau_v = self.steps(self.w)[1]
-            p_new = p + tau_v * z.lam
+            p_new = p + tau_v * (z.lam - common)
             if due:
                 far = new.plus(-1.0, anchor)
                 tau_theta, tau_v, sigma = self.steps(1.0)
@@ -168,6 +169,7 @@ class Oracle:
                     slow = slow + 1 if last > ENOUGH * first else 0
                     if rates[not anchored] > rates[anchored] or slow >= 2:
                         anchored, slow = not anchored, 0
+                common = z.lam[0]
                 p, k, due, restarts = 0.0 * p, 0, False, restarts + 1
                 found.append((new, z, restarts))
                 continue

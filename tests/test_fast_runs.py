@@ -148,7 +148,8 @@ def test_gossip_takes_fewer_iterations_and_counts_its_rounds() -> None:
     np.testing.assert_allclose(four.theta_last, one.theta_last, rtol=1e-5)
     # Agent 1's late vector goes four rounds too.
     exchanges = 4 * (2 * four.iterations + four.effort.looks + four.effort.restarts)
-    assert four.trace[-1].bytes_sent == exchanges * 2 * 5 * 90 * 8  # five edges, both ways
+    # Five edges, both ways, and agent 1's lambda over each edge at a restart.
+    assert four.trace[-1].bytes_sent == (exchanges * 2 * 5 + four.effort.restarts * 5) * 90 * 8
 
 
 @pytest.mark.parametrize("graph", ["path", "ring", "er:0.5", "complete"])
@@ -284,11 +285,12 @@ def test_looks_and_restarts_are_counted_as_exchanges() -> None:
     engine.advance(3 * CHECK)
     effort = engine.effort
     assert effort.iterations == 3 * CHECK and effort.looks >= 3
-    assert cost.total_exchanges(effort) == effort.iterations + effort.looks + effort.restarts
+    assert cost.total_exchanges(effort) == effort.iterations + effort.looks + 4 * effort.restarts  # 3 hops of a ring
+    assert cost.bytes_sent(Effort(0, 0, 1)) == (2 * 6 + 5) * 90 * 8  # six edges, both ways, and five agents to tell
     assert cost.bytes_sent(Effort(1)) * 2 == run_cost(case, network).bytes_sent(Effort(1))
     d_j, degree, n = 2, 2, 90
     each = phase_model(n, d_j, degree, prox=False, weighted=False, single=False, method="fast")
-    assert sum(each.values()) == n * (4 * d_j + degree + 15) + 5 * d_j  # 8 d_j with a soft threshold
+    assert sum(each.values()) == n * (4 * d_j + degree + 16) + 5 * d_j  # 8 d_j with a soft threshold
 
 
 def test_what_belongs_to_the_paper_is_refused() -> None:

@@ -105,7 +105,7 @@ COMMON = {
 }  # fmt: skip
 NAMES = {
     "paper": COMMON | {"||X||_F^2, to estimate R", "||y||, to estimate R"},
-    "fast": COMMON | {"norms of the blocks", "size of a move", "distances of a period"},
+    "fast": COMMON | {"norms of the blocks", "size of a move", "distances of a period", "lambda of agent 1"},
 }
 
 

@@ -13,9 +13,9 @@ between the reflection of the map and an anchor, which costs 4 operations for ea
 theta (in relaxed periods it is one less for each):
 
     theta    2 n d_j + 7 d_j
-    v        4 n                           p + t lambda, and a part of the way back to zero
-    lambda   n (2 d_j + deg_j + 11) + d_j  2 p+ - p, X_j w_j, both mixed, u_0 less the Laplacian, a step, the anchor
-    total    n (4 d_j + deg_j + 15) + 8 d_j
+    v        6 n                           p + t (lambda - c), and the anchor
+    lambda   n (2 d_j + deg_j + 10) + d_j  2 p+ - p, X_j w_j, both mixed, less the Laplacian, a step, the anchor
+    total    n (4 d_j + deg_j + 16) + 8 d_j
 
 With either method it is 2 n more as agent 1 with squared loss. Weighted edges multiply each neighbour first, n deg_j
 more wherever neighbours are added up. Agent 1's vector of the fast method is formed last, 3 n, and its neighbours add
@@ -60,14 +60,14 @@ def paper_cost(n: int, d: int, m: int, max_degree: float) -> float:
 
 
 def fast_cost(n: int, d: int, m: int, max_degree: float) -> float:
-    """Operations of an agent in one iteration of the fast method: n(4 d/m + Delta + 15) + 8 d/m; one: n(4 d+5) + 8 d.
+    """Operations of an agent in one iteration of the fast method: n(4 d/m + Delta + 16) + 8 d/m; one: n(4 d+5) + 8 d.
 
     Looks at the residual and restarts come on top.
     """
     if m == 1:
         return float(n * (4 * d + 5) + 8 * d)
     share = d / m
-    return n * (4.0 * share + max_degree + 15.0) + 8.0 * share
+    return n * (4.0 * share + max_degree + 16.0) + 8.0 * share
 
 
 def look_cost(n: int, d: int, m: int, max_degree: float) -> float:
@@ -77,7 +77,7 @@ def look_cost(n: int, d: int, m: int, max_degree: float) -> float:
 
 
 def restart_cost(n: int, d: int, m: int, max_degree: float) -> float:
-    """Operations of a restart: L p, p's products with it and itself, u_0 less it, norms of d lambda and d theta."""
+    """Operations of a restart: dp, L dp, dp's products with it and itself, norms of d lambda and d theta."""
     around = max_degree + 6.0 if m > 1 else 0.0
     return n * (around + 3.0) + 4.0 * d / m
 
@@ -115,7 +115,7 @@ def phase_model(
         return {"theta": theta, "v": 0, "lambda": n * (2 * d_j + 1) + d_j + ((ANCHOR + 1) * n if fast else 0)}
     products = n * degree if weighted else 0
     if fast:
-        return {"theta": theta, "v": 4 * n, "lambda": n * (2 * d_j + degree + 6 + ANCHOR + MIXING) + d_j + products}
+        return {"theta": theta, "v": 6 * n, "lambda": n * (2 * d_j + degree + 5 + ANCHOR + MIXING) + d_j + products}
     return {
         "theta": theta,
         "v": n * (degree + 3) + products,

@@ -39,7 +39,8 @@ class RunCost:
 
     n is the number of samples, also where compression leaves fewer rows: agents that hold their own columns cannot
     compress what they send. In the fast method a look at the residual, and a restart, are an exchange each, and
-    `look_flops` and `restart_flops` operations of the agent with the most neighbours.
+    `look_flops` and `restart_flops` operations of the agent with the most neighbours; at a restart agent 1's lambda
+    goes to every other agent once, from neighbour to neighbour, `reach` hops far.
     """
 
     flops_per_agent: float
@@ -51,6 +52,8 @@ class RunCost:
     look_flops: float = 0.0
     restart_flops: float = 0.0
     rounds: int = 1  # exchanges of a look or a restart
+    relayed: int = 0  # bytes of agent 1's lambda on its way to all
+    reach: int = 0
 
     @property
     def normalized(self) -> float:
@@ -62,11 +65,16 @@ class RunCost:
         return effort.iterations * self.normalized + besides / self.single
 
     def total_exchanges(self, effort: Effort) -> int:
-        return effort.iterations * self.exchanges + (effort.looks + effort.restarts) * self.rounds
+        """Rounds in which agents wait for their neighbours: exchanges, and hops of what is passed on."""
+        return self._whole_exchanges(effort) + effort.restarts * self.reach
 
     def bytes_sent(self, effort: Effort) -> int:
         """By all agents together, so far."""
-        return self.total_exchanges(effort) * self.bytes
+        return self._whole_exchanges(effort) * self.bytes + effort.restarts * self.relayed
+
+    def _whole_exchanges(self, effort: Effort) -> int:
+        """Those in which every agent sends to every neighbour."""
+        return effort.iterations * self.exchanges + (effort.looks + effort.restarts) * self.rounds
 
     def as_json(self, iterations: int, effort: Effort | None = None) -> dict[str, float | int]:
         """`cost` in the JSON of a run; `flops_total` is of all agents and all iterations."""
@@ -112,4 +120,6 @@ def run_cost(problem: Problem, network: Network, method: str = "paper", gossip: 
         look_cost(*sizes) + again if fast else 0.0,
         restart_cost(*sizes) + again if fast else 0.0,
         gossip,
+        (m - 1) * n * problem.dtype.itemsize if fast else 0,
+        network.reach if fast else 0,
     )

@@ -112,7 +112,7 @@ def synchronous_seconds(
         return IterationTime(compute, compute, 0.0, 0.0)
     terms = degrees * (2.0 if weighted else 1.0)
     if fast:
-        ops = theta + n * (2.0 * columns + terms + 10.0 + ANCHOR) + columns
+        ops = theta + n * (2.0 * columns + terms + 11.0 + ANCHOR) + columns
         return exchange_seconds(float(ops.max()), FAST_EXCHANGES, float(degrees.max()), n, itemsize, link)
     first = theta + n * (terms + 3.0) + n  # theta, v, and u, which has to be sent
     second = n * (2.0 * columns + terms + 3.0) + columns

@@ -89,7 +89,7 @@ class State(NamedTuple):
     """The iterates, and scratch that carries nothing from one iteration to the next.
 
     theta_out and lam_out are what is reported: the sums over the iterations in the paper's method, T(z) in the fast
-    one, which keeps p, a running sum of lambda, in v (see `fdglm_fast.halpern`).
+    one, which keeps p, a running sum of lambda - c, in v (see `fdglm_fast.halpern`).
     """
 
     theta: Any  # (d,) float64
@@ -99,12 +99,13 @@ class State(NamedTuple):
     lam: Any  # (tiles, m, B)
     lam_out: Any  # (tiles, B) float64, of agent 1
     theta_anchor: Any  # (d,) float64; empty, like the other anchors, in the paper's method
-    u_anchor: Any  # (tiles, m, B) u = L^(1/2) v of the anchor
+    p_anchor: Any  # (tiles, m, B)
     lam_anchor: Any  # (tiles, m, B)
+    common: Any  # (tiles, 1, B) c, the same for all agents: lambda_1 of the anchor
     w: Any  # (d,) 2 theta+ - theta
     partial: Any  # (groups, d) float64, X' lambda by group
     u: Any  # (slots, m, B) 2 v+ - v
-    q: Any  # (slots, m, B) X w + u_0 - degree u; no rows in the paper's method
+    q: Any  # (slots, m, B) X w - degree u; no rows in the paper's method
     front: Any  # (slots, 2, B) of agent 1: lambda_1+, and the vector that its neighbours get
     pool: Any  # (slots, shared sums, B)
     line: Any  # (threads, 1, B)

@@ -39,9 +39,9 @@ class Course(NamedTuple):
     first: float  # the step of agent 1's dual prox
     unit: float  # the Laplacian is so many times that of the plan
     floor: float  # of the first r of all: below it r is rounding
-    noise: float  # of degree |p|^2: below it <p, L p> is rounding
+    noise: float  # of degree |dp|^2: below it <dp, L dp> is rounding
     held: bool  # the weight stays
-    agree: bool  # the network leaves nothing to disagree about: what <p, L p> is does not matter
+    agree: bool  # the network leaves nothing to disagree about: what <dp, L dp> is does not matter
     hook: int = 0  # address of who speaks with other ranks; 0: all agents are here
 
 
@@ -112,7 +112,7 @@ def conclude(looked: bool, offsets: Any, steps: Steps, course: Course, state: St
 
 @scalar
 def begin_anew(offsets: Any, near: Neighbours, steps: Steps, course: Course, state: State) -> int:
-    """The end of a restart, when u_0, p and lambda_0 are set: theta_0, the weight, a new period; -1 as before."""
+    """The end of a restart, when p_0, lambda_0 and c are set: theta_0, the weight, a new period; -1 as before."""
     trusted = periods.is_trusted(course.period, course.floor)
     if trusted and not course.held:
         distances(offsets, near, steps, course, state)
@@ -149,8 +149,8 @@ def sizes(offsets: Any, steps: Steps, course: Course, state: State) -> None:
 def distances(offsets: Any, near: Neighbours, steps: Steps, course: Course, state: State) -> None:
     """Parts of how far primal and dual have moved since the last restart, squared, in units of the steps for w = 1.
 
-    <p, L p> cannot be told where the agents' p are large and nearly the same, and rounding leaves nothing of it. On the
-    complete graph that is always so, and does not matter: there is no disagreement to mend.
+    <dp, L dp> cannot be told where the agents' dp are large and nearly the same, and rounding leaves nothing of it. On
+    the complete graph that is always so, and does not matter: there is no disagreement to mend.
     """
     sums = course.sums
     add_groups(3, course, state)

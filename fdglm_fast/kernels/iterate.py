@@ -45,11 +45,11 @@ def fetch_lambda(j: int, tile: int, steps: Steps, state: State) -> None:
 
 
 @inlined
-def fetch_v(j: int, tile: int, state: State) -> None:
-    """v_j, or p_j and u_0, will be read soon."""
+def fetch_v(j: int, tile: int, steps: Steps, state: State) -> None:
+    """v_j, or p_j and its anchor, will be read soon."""
     fetch(state.v, tile, j)
-    if state.u_anchor.shape[1] > 0:
-        fetch(state.u_anchor, tile, j)
+    if steps.fast and (steps.pull > 0 or steps.restart) and state.p_anchor.shape[1] > 0:
+        fetch(state.p_anchor, tile, j)
 
 
 @inlined
@@ -100,7 +100,7 @@ def lambda_tile(
         if steps.stretches or not steps.fast:
             fetch_lambda(j, tile + 1, steps, state)
             if v_follows:
-                fetch_v(j, tile + 1, state)
+                fetch_v(j, tile + 1, steps, state)
         line = lambda_update(j, tile, slot, thread, tiles, offsets, near, steps, state)
         if not steps.stretches:
             g_update(j, tile, thread, line, tiles, offsets, steps, state)

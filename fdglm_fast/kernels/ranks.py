@@ -123,7 +123,7 @@ def v_part(
     slot = chunk.slot + tile - chunk.first
     fetch_tile(state.lam, tile + 1)
     for j in range(state.v.shape[1]):
-        fetch_v(j, tile + 1, state)
+        fetch_v(j, tile + 1, steps, state)
     if arrived:
         unpack_rows(messages.lam_in, state.lam, tile, tile, coming, chunk)
     v_tile(tile, slot, get_thread_id(), tiles, offsets, near, steps, state)
@@ -325,7 +325,7 @@ def iterate_chunks(
 
 @kernel
 def publish_chunk(chunk: Chunk, u_out: Any, leaving: Rows, state: State) -> None:
-    """A restart begins: p of the own agents where neighbours look for it, p of boundary agents out."""
+    """A restart begins: dp of the own agents where neighbours look for it, dp of boundary agents out."""
     for index in prange(chunk.stop - chunk.first):
         tile, slot = chunk.first + np.int64(index), chunk.slot + np.int64(index)
         for j in range(state.v.shape[1]):
@@ -335,7 +335,7 @@ def publish_chunk(chunk: Chunk, u_out: Any, leaving: Rows, state: State) -> None
 
 @kernel
 def anchor_chunk(chunk: Chunk, u_in: Any, coming: Rows, tiles: Tiles, near: Neighbours, state: State) -> None:
-    """The restart of the own agents on a chunk, with p of other ranks in."""
+    """The restart of the own agents on a chunk, with dp of other ranks in."""
     for index in prange(chunk.stop_group - chunk.first_group):
         group, thread = chunk.first_group + np.int64(index), get_thread_id()
         start = group * tiles.group

@@ -9,10 +9,10 @@ with t = tau/n and s = sigma/n. X_j' lambda_j+ is taken while the tile is still 
 update, and so X is read once an iteration.
 
 The fast method has a step of its own for v, and goes from z = (theta, v, lambda) not to T(z) but beyond it, or to a
-point between its reflection and an anchor (`follow`). It keeps p instead of v, where u = u_0 - L p. With p+ = p + t
-lambda and q_j = X_j (2 theta_j+ - theta_j)
+point between its reflection and an anchor (`follow`). It keeps p instead of v, where u = -L p. With p+ = p + t
+(lambda - c), c the same for all agents (see `anchor.py`), and q_j = X_j (2 theta_j+ - theta_j)
 
-    lambda_j+ = lambda_j + s_j [q_j + u_0 - (L (2 p+ - p + t s q))_j]
+    lambda_j+ = lambda_j + s_j [q_j - (L (2 p+ - p + t s q))_j]
 
 for which neighbours exchange one vector; t s q mixes their steps (see `fdglm_fast.local_steps`), and is left out where
 `Steps.mix` is empty. Agent 1's step is that of a metric in which its neighbours move with it: with a = lambda_1^half it
@@ -50,7 +50,7 @@ def v_update(
     B = state.v.shape[2]
     if steps.fast:
         p_update(j, tile, slot, thread, tiles, offsets, near, steps, state)
-        note(state.tally, thread, V, j, 4 * B)
+        note(state.tally, thread, V, j, 6 * B)
     else:
         old, lam = load(state.v, tile, j), load(state.lam, tile, j)
         around = neighbour_sum(j, state.lam, tile, state.pool, slot, near)
@@ -73,12 +73,12 @@ def p_update(
     steps: Steps,
     state: State,
 ) -> None:
-    """u = 2 p+ - p with p+ = p + t lambda, and the next p, whose anchor is zero; u is mixed with t s q."""
+    """u = 2 p+ - p with p+ = p + t (lambda - c), and the next p; u is mixed with t s q."""
     old = load(state.v, tile, j)
-    new = ascend(old, steps.t, load(state.lam, tile, j))
+    new = ascend(old, steps.t, load(state.lam, tile, j) - load(state.common, tile, 0))
     ahead = extrapolate(new, old)
     if steps.pull > 0:
-        store(state.v, tile, j, ahead - steps.pull * ahead)
+        store(state.v, tile, j, ahead + steps.pull * (load(state.p_anchor, tile, j) - ahead))
     else:
         store(state.v, tile, j, overstep(new, old, steps.relax))
     if steps.mix.size > 0:
@@ -117,11 +117,11 @@ def mix(
     steps: Steps,
     state: State,
 ) -> Any:
-    """u_j = ahead + t s_j q_j; q_j + u_0 - degree_j u_j is kept in the place of q_j for the lambda update."""
+    """u_j = ahead + t s_j q_j; q_j - degree_j u_j is kept in the place of q_j for the lambda update."""
     q = load(state.q, slot, j) if steps.stretches else q_line(j, tile, thread, tiles, offsets, state)
     u = ascend(ahead, steps.mix[j], q)
-    store(state.q, slot, j, (q + load(state.u_anchor, tile, j)) - near.degree[j] * u)
-    note(state.tally, thread, LAMBDA, j, 5 * state.lam.shape[2])
+    store(state.q, slot, j, q - near.degree[j] * u)
+    note(state.tally, thread, LAMBDA, j, 4 * state.lam.shape[2])
     return u
 
 
@@ -146,7 +146,7 @@ def lambda_half(
     steps: Steps,
     state: State,
 ) -> Any:
-    """lambda_j + s [X_j w_j + (L u)_j] on a tile; in the fast method lambda_j + s [q_j + u_0 - (L u)_j]."""
+    """lambda_j + s [X_j w_j + (L u)_j] on a tile; in the fast method lambda_j + s [q_j - (L u)_j]."""
     start, stop, several = offsets[j], offsets[j + 1], state.lam.shape[1] > 1
     line, operations = blank(state.lam), -1
     if several:

@@ -120,8 +120,9 @@ class RankEngine(Engine):
             lam=aligned_zeros((tiles, every, B), dtype),
             lam_out=aligned_zeros((tiles, B), np.float64),
             theta_anchor=np.zeros(d * anchors),
-            u_anchor=aligned_zeros((tiles, own * anchors if several else 0, B), dtype),
+            p_anchor=aligned_zeros((tiles, own * anchors if several else 0, B), dtype),
             lam_anchor=aligned_zeros((tiles, own * anchors, B), dtype),
+            common=aligned_zeros((tiles, anchors, B), dtype),
             w=aligned_zeros((d,), dtype),
             partial=aligned_zeros((groups, d), np.float64),
             u=aligned_zeros((slots, every if several else 0, B), dtype),
@@ -218,7 +219,7 @@ class RankEngine(Engine):
 
 
 class FastRankEngine(Halpern, RankEngine):
-    """The fast method on a rank: 2 p+ - p is exchanged an iteration, lambda at a look, p at a restart."""
+    """The fast method on a rank: 2 p+ - p is exchanged an iteration, lambda at a look, dp and c at a restart."""
 
     kinds = ("u", "first")
 
@@ -232,7 +233,7 @@ class FastRankEngine(Halpern, RankEngine):
         }
 
     def _answer(self, event: int, c: int) -> int:
-        """Also: the anchor's u_0 and lambda_0, and the sums over all agents of which the first c rows are asked for."""
+        """Also: the anchor, and the sums over all agents of which the first c rows are asked for."""
         if event == ANCHOR:
             self._anchor()
             return 0
@@ -243,7 +244,7 @@ class FastRankEngine(Halpern, RankEngine):
         return super()._answer(event, c)
 
     def _anchor(self) -> None:
-        """u_0, p and lambda_0 of the own agents; `state.moves` gets how far they went."""
+        """p_0 and lambda_0 of the own agents, and c of all; `state.moves` gets how far they went."""
         from fdglm_fast.kernels.ranks import anchor_chunk, publish_chunk
 
         exchange, near = self.exchange, self._plan.near
@@ -252,3 +253,4 @@ class FastRankEngine(Halpern, RankEngine):
             exchange.start("u", c)
             exchange.wait("u", c)
             anchor_chunk(chunk, self._messages.u_in, self._coming, self.problem.tiles, near, self.state)
+        self.team.broadcast_first("lambda of agent 1", self.state.common)
