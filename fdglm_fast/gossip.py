@@ -10,7 +10,7 @@ z - y_K / T_K(c_1) at the end. Fast on graphs with a small spectral gap, where m
 
 Neither engine plays the rounds: P_K(L) is formed once, and applied like a network in which everybody within K hops is a
 neighbour. On ranks a vector goes straight to all ranks that have such an agent. What is counted is what the rounds
-would send, and as many again for agent 1's late vector (see `fdglm_fast.kernels.updates`), which has to go as far.
+would send, and as many again for agent 1's late vector (see `fdglm_fast.kernels.fast_updates`), which has to go as far.
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@ lambda). It is firmly nonexpansive in a norm of its own, and there are two ways 
     relaxed     z_{k+1} = z_k + 1.9 (T(z_k) - z_k)
     anchored    z_{k+1} = (k+1)/(k+2) (2 T(z_k) - z_k) + z_0/(k+2)          (Halpern's iteration, reflected)
 
+both of them z_k + gain (T(z_k) - z_k) + pull (z_0 - z_k).
+
 The first is faster where the loss damps what moves, the second where modes go round without damping, as those do in
 which agents disagree on a poorly connected network. Which of them it is shows: every `CHECK` iterations, for an
 exchange of lambda, the size of the move dz = T(z) - z is looked at,
@@ -120,8 +122,8 @@ class Halpern(Engine):
             s=np.zeros(len(members), kind),
             first=number(0),
             fast=True,
+            gain=number(0),
             pull=number(0),
-            relax=number(0),
             scale=unit.scale,
             mix=mix.astype(kind),
             hears=(joined != 0) & (members[: joined.size] > 0),

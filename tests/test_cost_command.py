@@ -185,11 +185,17 @@ def test_closed_forms_need_no_compiler() -> None:
 
 # --- the check on a changed copy ---
 
-UPDATES, FORMULAS, PENALTIES, LOSSES = (f"kernels/{name}.py" for name in ("updates", "formulas", "penalties", "losses"))
+UPDATES, THETA, FORMULAS, PENALTIES, LOSSES = (
+    f"kernels/{name}.py" for name in ("updates", "theta", "formulas", "penalties", "losses")
+)
 CHANGES = {  # a file, what it says, and what it says in the copy
     "v": (UPDATES, "laplacian(near.degree[j], lam, around))", "laplacian(near.degree[j], lam, around)) + 0.0 * lam"),
-    "theta": (UPDATES, "        theta[c] = new[c]\n", "        theta[c] = new[c] * 1.0\n"),
-    "outside": (UPDATES, "    if j == 0 and", "    state.lam[tile, j, 0] *= 1.0\n    if j == 0 and"),
+    "theta": (THETA, "        theta[c] = new[c]\n", "        theta[c] = new[c] * 1.0\n"),
+    "outside": (
+        UPDATES,
+        "    if steps.fast:\n        if",
+        "    state.lam[tile, j, 0] *= 1.0\n    if steps.fast:\n        if",
+    ),
     "prox": (PENALTIES, "excess = abs(x) - threshold", "excess = abs(x) - threshold + 0.0"),
     "dual step": (LOSSES, "return (a - s * y) / (1.0 + s)", "return (a - s * y) / (1.0 + s) + 0.0"),
     "one less": (FORMULAS, "return old + step * slope", "return old + slope"),

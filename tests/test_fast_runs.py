@@ -290,7 +290,7 @@ def test_looks_and_restarts_are_counted_as_exchanges() -> None:
     assert cost.bytes_sent(Effort(1)) * 2 == run_cost(case, network).bytes_sent(Effort(1))
     d_j, degree, n = 2, 2, 90
     each = phase_model(n, d_j, degree, prox=False, weighted=False, single=False, method="fast")
-    assert sum(each.values()) == n * (4 * d_j + degree + 16) + 5 * d_j  # 8 d_j with a soft threshold
+    assert sum(each.values()) == n * (4 * d_j + degree + 17) + 8 * d_j  # 11 d_j with a soft threshold
 
 
 def test_what_belongs_to_the_paper_is_refused() -> None:

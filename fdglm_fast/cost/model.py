@@ -8,20 +8,20 @@ the exponent). Agent j with d_j columns and deg_j neighbours then spends
     lambda   n (2 d_j + deg_j + 4) + d_j  u and w, sum over the neighbours, X_j w_j, a gradient step
     total    n (4 d_j + 2 deg_j + 7) + 5 d_j
 
-The fast method (`fdglm_fast.halpern`) adds up neighbours once, mixes X_j w_j into what it sends, and goes to a point
-between the reflection of the map and an anchor, which costs 4 operations for each number of lambda and 3 for each of
-theta (in relaxed periods it is one less for each):
+The fast method (`fdglm_fast.halpern`) adds up neighbours once, mixes X_j w_j into what it sends, and goes not to T(z)
+but to z + gain (T(z) - z) + pull (z_0 - z), which costs 5 operations for each number (in relaxed periods, without an
+anchor, 2) and one more where T(z) - z is not at hand:
 
-    theta    2 n d_j + 7 d_j
-    v        6 n                           p + t (lambda - c), and the anchor
-    lambda   n (2 d_j + deg_j + 10) + d_j  2 p+ - p, X_j w_j, both mixed, less the Laplacian, a step, the anchor
-    total    n (4 d_j + deg_j + 16) + 8 d_j
+    theta    2 n d_j + 10 d_j
+    v        7 n                           t (lambda - c), the next p
+    lambda   n (2 d_j + deg_j + 10) + d_j  2 p+ - p, X_j w_j, both mixed, less the Laplacian, the next lambda
+    total    n (4 d_j + deg_j + 17) + 11 d_j
 
 With either method it is 2 n more as agent 1 with squared loss. Weighted edges multiply each neighbour first, n deg_j
-more wherever neighbours are added up. Agent 1's vector of the fast method is formed last, 3 n, and its neighbours add
-it on its own, 2 n each; both are counted with agent 1's dual step. One agent has no v: n (4 d + 1) + 5 d, or n (4 d +
-5) + 8 d. The counter
-of `count.py` is independent of this file; `fdglm cost --check` compares the two.
+more wherever neighbours are added up. Agent 1's lambda^half and vector of the fast method are formed last, 5 n, and its
+neighbours add that vector on its own, 2 n each; all are counted with agent 1's dual step. One agent has no v: n (4 d +
+1) + 5 d, or n (4 d + 7) + 11 d. The counter of `count.py` is independent of this file; `fdglm cost --check` compares
+the two.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ SOFT_THRESHOLD = 3  # operations a coordinate: subtract, compare, restore the si
 # Operations a coordinate of the other proximal maps, where no branch cuts them short. The paper has none of these.
 PROX = {"none": 0, "l1": SOFT_THRESHOLD, "l2": 1, "elastic-net": 4, "group-l2": 3, "nonneg": 1, "box": 2}
 GROUP = 4  # group-l2, on top for each group: square root, comparison, division, subtraction
-ANCHOR = 3  # operations a number on the way back to the anchor: subtract, multiply, add
-MIXING = 2  # operations a sample: X_j w_j, scaled, is added to what is sent
-ANSWER, HEARD = 3, 2  # operations a sample of agent 1's late vector: at agent 1, and at each of its neighbours
+MOVE, FOLLOW = 1, 5  # operations a number of T(z) - z, and on from there: scaled, added; subtract, scale, add z_0
+FAST_V, FAST_LAMBDA = 7, 10  # operations a sample of the fast method besides X_j w_j and the neighbours
+ANSWER, HEARD = 5, 2  # operations a sample of agent 1's lambda^half and late vector, and at each of its neighbours
 SQUARED_DUAL = 2  # operations a sample of agent 1's dual step, (a - s y)/(1 + s): s y and 1 + s are formed once
 EXCHANGES = 2  # n-vectors that go over every edge, each way: lambda and u
 FAST_EXCHANGES = 1  # in the fast method: 2 p+ - p
@@ -60,19 +60,19 @@ def paper_cost(n: int, d: int, m: int, max_degree: float) -> float:
 
 
 def fast_cost(n: int, d: int, m: int, max_degree: float) -> float:
-    """Operations of an agent in one iteration of the fast method: n(4 d/m + Delta + 16) + 8 d/m; one: n(4 d+5) + 8 d.
+    """Operations of an agent in one iteration of the fast method: n(4d/m + Delta + 17) + 11d/m; one: n(4d+7) + 11d.
 
     Looks at the residual and restarts come on top.
     """
     if m == 1:
-        return float(n * (4 * d + 5) + 8 * d)
+        return float(n * (4 * d + 7) + 11 * d)
     share = d / m
-    return n * (4.0 * share + max_degree + 16.0) + 8.0 * share
+    return n * (4.0 * share + max_degree + FAST_V + FAST_LAMBDA) + 11.0 * share
 
 
 def look_cost(n: int, d: int, m: int, max_degree: float) -> float:
-    """Operations that a look at the size of a move adds: L lambda, its norm, those of d lambda and d theta."""
-    around = max_degree + 3.0 if m > 1 else 0.0
+    """Operations that a look at the size of a move adds: L lambda, its norm, d lambda, its norm and that of d theta."""
+    around = max_degree + 4.0 if m > 1 else 0.0
     return n * (around + 3.0) + 4.0 * d / m
 
 
@@ -110,12 +110,12 @@ def phase_model(
     """
     n, d_j, degree = int(n), int(d_j), int(degree)
     fast = method == "fast"
-    theta = 2 * n * d_j + d_j + (prox_model(penalty, d_j) if prox else 0) + (ANCHOR * d_j if fast else 0)
+    theta = 2 * n * d_j + d_j + (prox_model(penalty, d_j) if prox else 0) + ((MOVE + FOLLOW) * d_j if fast else 0)
     if single:
-        return {"theta": theta, "v": 0, "lambda": n * (2 * d_j + 1) + d_j + ((ANCHOR + 1) * n if fast else 0)}
+        return {"theta": theta, "v": 0, "lambda": n * (2 * d_j + 1) + d_j + ((MOVE + FOLLOW) * n if fast else 0)}
     products = n * degree if weighted else 0
     if fast:
-        return {"theta": theta, "v": 6 * n, "lambda": n * (2 * d_j + degree + 5 + ANCHOR + MIXING) + d_j + products}
+        return {"theta": theta, "v": FAST_V * n, "lambda": n * (2 * d_j + degree + FAST_LAMBDA) + d_j + products}
     return {
         "theta": theta,
         "v": n * (degree + 3) + products,
@@ -134,7 +134,7 @@ def dual_model(n: int, loss: str) -> int | None:
 
 
 def answer_model(n: int, degree: int) -> int:
-    """Operations of agent 1's late vector in the fast method, its `degree` neighbours' included."""
+    """Operations of agent 1's lambda^half and late vector in the fast method, its `degree` neighbours' included."""
     return int(n) * (ANSWER + HEARD * int(degree)) if degree else 0
 
 

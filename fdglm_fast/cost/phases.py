@@ -12,7 +12,7 @@ from functools import wraps
 from typing import Any, NamedTuple
 
 from fdglm_fast.cost.counting import NOBODY, CountingMath, Ledger, Number, variable
-from fdglm_fast.kernels import iterate, losses, penalties, updates
+from fdglm_fast.kernels import fast_updates, iterate, losses, penalties, theta, updates
 
 
 class Routine(NamedTuple):
@@ -28,22 +28,29 @@ class Routine(NamedTuple):
 ROUTINES = (
     Routine(iterate, "theta_update", "theta"),  # all agents' columns: a number knows its owner
     Routine(iterate, "sum_groups", "theta"),
-    Routine(updates, "q_line", "lambda", argument=0),
+    Routine(iterate, "g_update", "theta", argument=0),
+    Routine(theta, "prox_all", "prox"),
+    Routine(theta, "add_theta", "average"),
     Routine(iterate, "v_update", "v", argument=0),
     Routine(iterate, "shared_sum", "shared", first_agent=True),
-    Routine(updates, "mix", "lambda", argument=0),
     Routine(updates, "lambda_half", "lambda", argument=0),
-    # Agent 1's late vector, at agent 1 and at its neighbours, is counted with agent 1's dual step.
-    Routine(updates, "answer", "dual", first_agent=True),
-    Routine(updates, "hear", "dual", first_agent=True),
     Routine(updates, "loss_step", "dual", first_agent=True),
-    Routine(updates, "settle", "lambda", argument=0),
     Routine(updates, "report_dual", "average", first_agent=True),
-    Routine(iterate, "g_update", "theta", argument=0),
-    Routine(updates, "prox_all", "prox"),
-    Routine(updates, "add_theta", "average"),
     # u is formed where v+ is known, but the paper counts it, like w, with the lambda update that needs it.
     Routine(updates, "extrapolate", "lambda"),
+    Routine(theta, "extrapolate", "lambda"),
+    Routine(fast_updates, "reflect", "lambda"),
+    Routine(fast_updates, "q_line", "lambda", argument=0),
+    Routine(fast_updates, "mix", "lambda", argument=0),
+    Routine(fast_updates, "prepare", "lambda", argument=0),
+    Routine(updates, "listen", "lambda", argument=0),
+    Routine(updates, "first_half", "lambda", first_agent=True),
+    Routine(updates, "first_follow", "lambda", first_agent=True),
+    # In the fast method lambda_1^half, and agent 1's late vector, there and at its neighbours, are counted with agent
+    # 1's dual step.
+    Routine(fast_updates, "first_step", "dual", first_agent=True),
+    Routine(updates, "answer", "dual", first_agent=True),
+    Routine(fast_updates, "hear", "dual", first_agent=True),
 )
 
 
@@ -53,7 +60,7 @@ def install(ledger: Ledger, dual_steps: list[int]) -> None:
         original = getattr(routine.module, routine.name)
         setattr(routine.module, routine.name, _charged(original, routine, ledger))
     setattr(updates, "dual_step", _measured(updates.dual_step, ledger, dual_steps))  # noqa: B010
-    setattr(updates, "clear", _cleared(ledger))  # noqa: B010
+    setattr(fast_updates, "clear", _cleared(ledger))  # noqa: B010
     setattr(penalties, "prox", _stored(penalties.prox, 4))  # noqa: B010
     setattr(penalties, "soft_threshold", _stored(penalties.soft_threshold, 0))  # noqa: B010
     for module in (losses, penalties):

@@ -23,7 +23,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from fdglm_fast.cost.model import ANCHOR, EXCHANGES, FAST_EXCHANGES, SOFT_THRESHOLD, is_weighted
+from fdglm_fast.cost.model import (
+    EXCHANGES,
+    FAST_EXCHANGES,
+    FAST_LAMBDA,
+    FAST_V,
+    FOLLOW,
+    MOVE,
+    SOFT_THRESHOLD,
+    is_weighted,
+)
 from fdglm_fast.errors import UsageError
 
 if TYPE_CHECKING:
@@ -105,14 +114,14 @@ def synchronous_seconds(
     theta = (2.0 * n + 1.0 + SOFT_THRESHOLD) * columns
     fast = method == "fast"
     if fast:
-        theta = theta + ANCHOR * columns
+        theta = theta + (MOVE + FOLLOW) * columns
     if columns.size == 1:
-        own = 2.0 + ANCHOR if fast else 1.0
+        own = 1.0 + MOVE + FOLLOW if fast else 1.0
         compute = float(theta[0] + n * (2.0 * columns[0] + own) + columns[0]) / link.flops
         return IterationTime(compute, compute, 0.0, 0.0)
     terms = degrees * (2.0 if weighted else 1.0)
     if fast:
-        ops = theta + n * (2.0 * columns + terms + 11.0 + ANCHOR) + columns
+        ops = theta + n * (2.0 * columns + terms + FAST_V + FAST_LAMBDA) + columns
         return exchange_seconds(float(ops.max()), FAST_EXCHANGES, float(degrees.max()), n, itemsize, link)
     first = theta + n * (terms + 3.0) + n  # theta, v, and u, which has to be sent
     second = n * (2.0 * columns + terms + 3.0) + columns

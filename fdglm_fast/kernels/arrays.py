@@ -64,17 +64,17 @@ class Model(NamedTuple):
 class Steps(NamedTuple):
     """The steps of an iteration: tau for the prox, t for v, s = sigma/n per agent; and how an iterate follows from T.
 
-    The paper's method takes z+ = T(z). The fast one takes z+ = R + pull (z_0 - R), where R = 2 T(z) - z and z_0 is the
-    anchor, or T(z) + relax (T(z) - z) if pull is zero; its steps change from iteration to iteration (see `course.py`).
+    The paper's method takes z+ = T(z). The fast one takes z+ = z + gain (T(z) - z) + pull (z_0 - z), where z_0 is the
+    anchor; its steps change from iteration to iteration (see `course.py`).
     """
 
     tau: float
-    t: Any  # scalar of the data's dtype, as are `first`, `pull`, `relax` and `shift`
+    t: Any  # scalar of the data's dtype, as are `first`, `gain`, `pull` and `shift`
     s: Any  # (m,), dtype of the data
     first: Any  # the step of agent 1's dual prox
     fast: bool  # the method
+    gain: Any
     pull: Any
-    relax: Any
     scale: Any  # (d,) float64: theta's step and tau are these times larger, column by column; empty: they are equal
     mix: Any  # (m,), dtype of the data: t s; empty where the steps of neighbours are not mixed
     hears: Any  # (m,) bool: whether agent j is a neighbour of agent 1; empty likewise
@@ -105,7 +105,7 @@ class State(NamedTuple):
     w: Any  # (d,) 2 theta+ - theta
     partial: Any  # (groups, d) float64, X' lambda by group
     u: Any  # (slots, m, B) 2 v+ - v
-    q: Any  # (slots, m, B) X w - degree u; no rows in the paper's method
+    q: Any  # (slots, m, B) X w, then X w - degree u; no rows in the paper's method
     front: Any  # (slots, 2, B) of agent 1: lambda_1+, and the vector that its neighbours get
     pool: Any  # (slots, shared sums, B)
     line: Any  # (threads, 1, B)

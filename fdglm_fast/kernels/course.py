@@ -21,15 +21,15 @@ from fdglm_fast.kernels.arrays import Neighbours, State, Steps
 from fdglm_fast.kernels.hook import DISTANCES, SIZE, ask
 from fdglm_fast.kernels.period import ANCHORED, CHECK, DUE, ITERATIONS, K, W
 
-RELAX = 0.9  # how far beyond T(z) a relaxed step goes
-T, FIRST, SHIFT, PULL, RELAXED = range(5)  # of `Course.numbers`
+RELAXED = 1.9  # gain of a relaxed step: T(z) is at one
+T, FIRST, SHIFT, GAIN, PULL = range(5)  # of `Course.numbers`
 
 
 class Course(NamedTuple):
     """Where the fast method stands, and what its decisions are made of; steps are those for the weight one."""
 
     period: Any  # numbers of `period.py`, float64; empty where all iterations are alike
-    numbers: Any  # (5,), dtype of the data: t, first, shift, pull and relax of this iteration
+    numbers: Any  # (5,), dtype of the data: t, first, shift, gain and pull of this iteration
     sums: Any  # (4, agents of all ranks) float64: parts of what is added up
     members: Any  # (m,) int64: where those of the agents that are here belong
     sigma: Any  # (m,) float64
@@ -67,21 +67,25 @@ def take_weight(steps: Steps, course: Course) -> None:
 
 @scalar
 def next_steps(steps: Steps, course: Course) -> Steps:
-    """The steps of the next iteration: a plain one, z+ = T(z), before a restart, else on the way of the period."""
+    """The steps of the next iteration: a plain one, z+ = T(z), before a restart, else on the way of the period.
+
+    Halpern's iteration z+ = R + pull (z_0 - R), with R = 2 T(z) - z, has the gain 2 (1 - pull).
+    """
     if course.period.size == 0:
         return steps
     period, numbers = course.period, course.numbers
     due = period[DUE] > 0
-    numbers[PULL] = 1.0 / (period[K] + 2.0) if period[ANCHORED] > 0 and not due else 0.0
-    numbers[RELAXED] = 0.0 if due else RELAX
+    pull = 1.0 / (period[K] + 2.0) if period[ANCHORED] > 0 and not due else 0.0
+    numbers[PULL] = pull
+    numbers[GAIN] = 1.0 if due else 2.0 * (1.0 - pull) if pull > 0.0 else RELAXED
     return Steps(
         steps.tau / period[W],
         numbers[T],
         steps.s,
         numbers[FIRST],
         steps.fast,
+        numbers[GAIN],
         numbers[PULL],
-        numbers[RELAXED],
         steps.scale,
         steps.mix,
         steps.hears,

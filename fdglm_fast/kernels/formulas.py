@@ -26,16 +26,9 @@ def extrapolate(new: Any, old: Any) -> Any:
 
 
 @inlined
-def follow(new: Any, old: Any, anchor: Any, pull: Any) -> Any:
-    """R + pull (anchor - R) with new = T(old) and its reflection R = 2 new - old."""
-    there = extrapolate(new, old)
-    return there + pull * (anchor - there)
-
-
-@inlined
-def overstep(new: Any, old: Any, relax: Any) -> Any:
-    """new + relax (new - old), beyond new = T(old)."""
-    return new + relax * (new - old)
+def reflect(old: Any, move: Any) -> Any:
+    """old + 2 move, which is 2 new - old for new = old + move."""
+    return old + (move + move)
 
 
 @inlined

@@ -21,35 +21,28 @@ from fdglm_fast.kernels._jit import driver, inlined, kernel, scalar
 from fdglm_fast.kernels.anchor import anchor_agent, anchor_tile, publish_p
 from fdglm_fast.kernels.arrays import Model, Neighbours, State, Steps, Tiles
 from fdglm_fast.kernels.course import Course, begin_anew, conclude, next_steps, take_weight
+from fdglm_fast.kernels.fast_updates import look_update, q_update
 from fdglm_fast.kernels.line import fetch, load
 from fdglm_fast.kernels.sums import shared_sum
-from fdglm_fast.kernels.updates import (
-    first_update,
-    g_update,
-    lambda_update,
-    look_update,
-    q_update,
-    theta_update,
-    v_update,
-)
+from fdglm_fast.kernels.theta import theta_update
+from fdglm_fast.kernels.updates import first_update, g_update, lambda_update, v_update
 
 COLUMNS = 512  # columns of g that one thread sums up at a time
 
 
 @inlined
-def fetch_lambda(j: int, tile: int, steps: Steps, state: State) -> None:
-    """lambda_j and its anchor will be read soon."""
+def fetch_lambda(j: int, tile: int, state: State) -> None:
+    """lambda_j will be read soon."""
     fetch(state.lam, tile, j)
-    if steps.fast and (steps.pull > 0 or steps.restart):
-        fetch(state.lam_anchor, tile, j)
 
 
 @inlined
 def fetch_v(j: int, tile: int, steps: Steps, state: State) -> None:
-    """v_j, or p_j and its anchor, will be read soon."""
+    """v_j, or p_j and the anchors, will be read soon."""
     fetch(state.v, tile, j)
-    if steps.fast and (steps.pull > 0 or steps.restart) and state.p_anchor.shape[1] > 0:
+    if steps.fast and (steps.pull > 0 or steps.restart):
         fetch(state.p_anchor, tile, j)
+        fetch(state.lam_anchor, tile, j)
 
 
 @inlined
@@ -98,7 +91,7 @@ def lambda_tile(
     agents = offsets.size - 1
     for j in range(agents):
         if steps.stretches or not steps.fast:
-            fetch_lambda(j, tile + 1, steps, state)
+            fetch_lambda(j, tile + 1, state)
             if v_follows:
                 fetch_v(j, tile + 1, steps, state)
         line = lambda_update(j, tile, slot, thread, tiles, offsets, near, steps, state)
@@ -203,7 +196,7 @@ def agents_iteration(tiles: Tiles, offsets: Any, near: Neighbours, model: Model,
             j = np.int64(index)
             for tile in range(start, stop):
                 slot, thread = tile - start, get_thread_id()
-                fetch_lambda(j, tile + 1, steps, state)
+                fetch_lambda(j, tile + 1, state)
                 line = lambda_update(j, tile, slot, thread, tiles, offsets, near, steps, state)
                 g_update(j, tile, thread, line, tiles, offsets, steps, state)
         if steps.restart:

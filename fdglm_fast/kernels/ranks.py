@@ -30,7 +30,8 @@ from fdglm_fast.kernels.hook import ANCHOR, DONE, FIRST_DONE, FIRST_READY, LOOK,
 from fdglm_fast.kernels.iterate import COLUMNS, fetch_v, lambda_tile, sum_groups, v_tile
 from fdglm_fast.kernels.line import fetch, load, store
 from fdglm_fast.kernels.sums import shared_sum
-from fdglm_fast.kernels.updates import first_update, theta_update
+from fdglm_fast.kernels.theta import theta_update
+from fdglm_fast.kernels.updates import first_update
 
 LAG = 2  # chunks from the v phase to the lambda phase
 
