@@ -103,6 +103,7 @@ def fast_report(graph: str | None, agents: int, final: float, *, end: int = 512,
         "normalized_ops_per_iteration": FAST_UNITS
         * normalized_cost(data["n"], data["d"], agents, facts["max_degree"] if agents > 1 else 0),
         "messages_per_iteration": 2 * facts["edges"],
+        "rounds_per_iteration": 2,
         "bytes_per_iteration": 2 * facts["edges"] * data["n"] * 8,
     }
     changed = {"method": "fast", "steps": {"rule": "fast"}, "iterations": end, "stop_reason": "tolerance"}

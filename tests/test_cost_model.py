@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from fdglm_fast.cost.model import (
     doublings,
     dual_model,
+    fast_cost,
     is_weighted,
     messages,
     normalized_cost,
@@ -92,9 +94,22 @@ def test_seconds_of_a_synchronous_network() -> None:
     assert spent.total == pytest.approx(spent.compute + spent.latency + spent.transfer)
 
 
-def test_one_agent_only_computes() -> None:
-    spent = iteration_seconds(build_network("complete", 1), [6], 10, 8, Link(100.0, 9.0, 1.0))
-    assert spent.compute == spent.total == pytest.approx(paper_cost(10, 6, 1, 0) / 100.0)
+@pytest.mark.parametrize(("graph", "weights"), [("star", "unit"), ("lattice", "metropolis")])
+def test_seconds_of_the_fast_method(graph: str, weights: str) -> None:
+    """The slowest agent by the model of operations; agent 1 answers when it has heard its neighbours."""
+    network, n, sizes, link = build_network(graph, 9, weights=weights), 10, [2, 5, 1] * 3, Link(1000.0, 0.25, 640.0)
+    spent = iteration_seconds(network, sizes, n, 8, link, "fast")
+    flags: Any = {"prox": True, "weighted": weights == "metropolis", "single": False, "method": "fast"}
+    each = [sum(phase_model(n, d, int(g), **flags).values()) for d, g in zip(sizes, network.degrees, strict=True)]
+    assert spent.compute == pytest.approx(max(each) / 1000.0)
+    assert spent.latency == 0.5
+    assert spent.transfer == pytest.approx((8 + 1) * 10 * 8 / 640.0)
+
+
+@pytest.mark.parametrize(("method", "cost"), [("paper", paper_cost), ("fast", fast_cost)])
+def test_one_agent_only_computes(method: str, cost: Any) -> None:
+    spent = iteration_seconds(build_network("complete", 1), [6], 10, 8, Link(100.0, 9.0, 1.0), method)
+    assert spent.compute == spent.total == pytest.approx(cost(10, 6, 1, 0) / 100.0)
     assert spent.latency == spent.transfer == 0.0
 
 

@@ -48,6 +48,7 @@ def test_figures_of_a_star(data: str, compress: str) -> None:
         "messages_per_iteration": 12,
         "bytes_per_iteration": 12 * N * 8,
         "exchanges_per_iteration": 2,
+        "rounds_per_iteration": 2,
         "exchanges": 12,
         "bytes_total": 6 * 12 * N * 8,
         "looks": 0,

@@ -98,9 +98,11 @@ def test_costs_are_those_that_the_run_states() -> None:
     assert BYTES.width(paper) == 2 * float(BYTES.width(fast) or 0.0)
     for name, link in PRESETS.items():
         spent = units * paper_cost(16384, 2048, 1, 0)
-        expected = exchange_seconds(spent, 1.0, network.max_degree, 16384, 8, link)
+        expected = exchange_seconds(spent, 1.0, 2.0, network.max_degree, 16384, 8, link)
         assert SECONDS[name].width(fast) == pytest.approx(expected.total)
-        assert expected.latency == link.latency  # one exchange, where the paper's method has two
+        # Agent 1 answers its neighbours: as many latencies as the paper's method has, but about half the bytes.
+        assert expected.latency == 2.0 * link.latency
+        assert expected.transfer == pytest.approx((network.max_degree + 1) * 16384 * 8 / link.bandwidth)
 
 
 def test_a_method_that_states_no_cost_has_no_place_on_its_axes() -> None:

@@ -46,6 +46,7 @@ ANSWER, HEARD = 5, 2  # operations a sample of agent 1's lambda^half and late ve
 SQUARED_DUAL = 2  # operations a sample of agent 1's dual step, (a - s y)/(1 + s): s y and 1 + s are formed once
 EXCHANGES = 2  # n-vectors that go over every edge, each way: lambda and u
 FAST_EXCHANGES = 1  # in the fast method: 2 p+ - p
+ROUNDS = 2  # in which they go, with either method: in the fast one agent 1's vector comes after its neighbours'
 
 
 def paper_cost(n: int, d: int, m: int, max_degree: float) -> float:

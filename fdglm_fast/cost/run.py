@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fdglm_fast.cost.model import (
+    ROUNDS,
     answer_model,
     dual_model,
     fast_cost,
@@ -54,6 +55,7 @@ class RunCost:
     rounds: int = 1  # exchanges of a look or a restart
     relayed: int = 0  # bytes of agent 1's lambda on its way to all
     reach: int = 0
+    waits: int = 0  # rounds of an iteration, in which agents wait for their neighbours
 
     @property
     def normalized(self) -> float:
@@ -65,7 +67,7 @@ class RunCost:
         return effort.iterations * self.normalized + besides / self.single
 
     def total_exchanges(self, effort: Effort) -> int:
-        """Rounds in which agents wait for their neighbours: exchanges, and hops of what is passed on."""
+        """Exchanges in which every agent sends, and hops of what is passed on."""
         return self._whole_exchanges(effort) + effort.restarts * self.reach
 
     def bytes_sent(self, effort: Effort) -> int:
@@ -86,6 +88,7 @@ class RunCost:
             "messages_per_iteration": self.messages * self.exchanges,
             "bytes_per_iteration": self.bytes * self.exchanges,
             "exchanges_per_iteration": self.exchanges,
+            "rounds_per_iteration": self.waits,
             "exchanges": self.total_exchanges(done) if self.messages else 0,
             "bytes_total": self.bytes_sent(done),
             "looks": done.looks,
@@ -122,4 +125,5 @@ def run_cost(problem: Problem, network: Network, method: str = "paper", gossip: 
         gossip,
         (m - 1) * n * problem.dtype.itemsize if fast else 0,
         network.reach if fast else 0,
+        0 if m == 1 else ROUNDS * gossip,
     )

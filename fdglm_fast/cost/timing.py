@@ -11,7 +11,11 @@ agent in each step and in each exchange, and nothing overlaps:
 
     seconds = (max_j ops'_j + max_j ops''_j)/flops + 2 latency + 2 Delta n itemsize / bandwidth
 
-In the fast method what is sent depends on the agent's own vectors alone: one step, one exchange.
+In the fast method what is sent depends on the agent's own vectors alone, but for agent 1's, which its neighbours wait
+for: they send to it first, and it answers while they send to the others. That is one exchange and the time of one
+vector, in two rounds:
+
+    seconds = max_j ops_j/flops + 2 latency + (Delta + 1) n itemsize / bandwidth
 """
 
 from __future__ import annotations
@@ -30,6 +34,7 @@ from fdglm_fast.cost.model import (
     FAST_V,
     FOLLOW,
     MOVE,
+    ROUNDS,
     SOFT_THRESHOLD,
     is_weighted,
 )
@@ -91,12 +96,15 @@ def iteration_seconds(
 
 
 def exchange_seconds(
-    operations: float, exchanges: float, max_degree: float, n: int, itemsize: int, link: Link
+    operations: float, exchanges: float, rounds: float, max_degree: float, n: int, itemsize: int, link: Link
 ) -> IterationTime:
-    """Seconds of an iteration of one step: `operations` of the slowest agent, and so many exchanges of n-vectors."""
+    """Seconds of an iteration of the fast method: `operations` of the slowest agent, exchanges of n-vectors, rounds.
+
+    A round that is no exchange of all is agent 1's, and takes the time of one vector.
+    """
     compute = operations / link.flops
-    transfer = exchanges * max_degree * n * itemsize / link.bandwidth
-    waiting = exchanges * link.latency
+    transfer = (exchanges * max_degree + rounds - exchanges) * n * itemsize / link.bandwidth
+    waiting = rounds * link.latency
     return IterationTime(compute + waiting + transfer, compute, waiting, transfer)
 
 
@@ -122,7 +130,7 @@ def synchronous_seconds(
     terms = degrees * (2.0 if weighted else 1.0)
     if fast:
         ops = theta + n * (2.0 * columns + terms + FAST_V + FAST_LAMBDA) + columns
-        return exchange_seconds(float(ops.max()), FAST_EXCHANGES, float(degrees.max()), n, itemsize, link)
+        return exchange_seconds(float(ops.max()), FAST_EXCHANGES, ROUNDS, float(degrees.max()), n, itemsize, link)
     first = theta + n * (terms + 3.0) + n  # theta, v, and u, which has to be sent
     second = n * (2.0 * columns + terms + 3.0) + columns
     compute = float(first.max() + second.max()) / link.flops

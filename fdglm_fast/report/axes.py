@@ -78,13 +78,14 @@ def seconds_on(link: Link) -> Callable[[Run], float | None]:
 
 
 def _stated_seconds(run: Run, link: Link) -> float | None:
-    """From the operations and messages that the run states: 2 |E| messages are one exchange."""
+    """From the operations, messages and rounds that the run states: 2 |E| messages are one exchange."""
     units, sent, edges = operations(run), stated(run, "messages_per_iteration"), run.report["graph"].get("edges")
-    if not math.isfinite(units) or sent is None or not isinstance(edges, int):
+    rounds = stated(run, "rounds_per_iteration")
+    if not math.isfinite(units) or sent is None or rounds is None or not isinstance(edges, int):
         return None
     spent = units * paper_cost(run.n, run.d, 1, 0)
     exchanges = sent / (2.0 * edges) if edges else 0.0
-    return exchange_seconds(spent, exchanges, run.max_degree, run.n, run.itemsize, link).total
+    return exchange_seconds(spent, exchanges, rounds, run.max_degree, run.n, run.itemsize, link).total
 
 
 ITERATIONS = Axis("figure1", "iterations", lambda run: 1.0)
