@@ -99,12 +99,13 @@ def fast_report(graph: str | None, agents: int, final: float, *, end: int = 512,
         for name in ("objective", "relative_error", "residual"):
             record[f"{name}_last"] = record[f"{name}_average"]
     data, facts = report["data"], report["graph"]
+    units = FAST_UNITS * normalized_cost(data["n"], data["d"], agents, facts["max_degree"] if agents > 1 else 0)
     cost = {
-        "normalized_ops_per_iteration": FAST_UNITS
-        * normalized_cost(data["n"], data["d"], agents, facts["max_degree"] if agents > 1 else 0),
-        "messages_per_iteration": 2 * facts["edges"],
-        "rounds_per_iteration": 2,
-        "bytes_per_iteration": 2 * facts["edges"] * data["n"] * 8,
+        "normalized_ops_total": units * end,
+        "exchanges_per_iteration": 1,
+        "rounds_per_iteration": 2 if agents > 1 else 0,
+        "exchanges": end if agents > 1 else 0,
+        "bytes_total": 2 * facts["edges"] * data["n"] * 8 * end,
     }
     changed = {"method": "fast", "steps": {"rule": "fast"}, "iterations": end, "stop_reason": "tolerance"}
     return {**report, **changed, "bound": None, "bound_why_not": "the theorem is about another method", "cost": cost}

@@ -45,6 +45,7 @@ def test_figures_of_a_star(data: str, compress: str) -> None:
         "flops_per_agent_iteration": paper_cost(N, D, 4, 3),
         "flops_total": 6 * flops,
         "normalized_ops_per_iteration": normalized_cost(N, D, 4, 3),
+        "normalized_ops_total": 6 * normalized_cost(N, D, 4, 3),
         "messages_per_iteration": 12,
         "bytes_per_iteration": 12 * N * 8,
         "exchanges_per_iteration": 2,

@@ -105,6 +105,19 @@ def test_costs_are_those_that_the_run_states() -> None:
         assert expected.transfer == pytest.approx((network.max_degree + 1) * 16384 * 8 / link.bandwidth)
 
 
+def test_looks_and_restarts_count_on_every_axis() -> None:
+    """What they add to a run's totals is spread over its iterations."""
+    plain, looking = fast_run("rgg", 64, -9.0, seed=2), fast_run("rgg", 64, -9.0, seed=2)
+    for name in ("normalized_ops_total", "exchanges", "bytes_total"):
+        looking.report["cost"][name] *= 1.125
+    assert OPERATIONS.width(looking) == pytest.approx(1.125 * (OPERATIONS.width(plain) or 0.0))
+    assert BYTES.width(looking) == pytest.approx(1.125 * (BYTES.width(plain) or 0.0))
+    link, degree = PRESETS["internet"], looking.max_degree
+    spent = (OPERATIONS.width(looking) or 0.0) * paper_cost(16384, 2048, 1, 0)
+    expected = exchange_seconds(spent, 1.125, 2.125, degree, 16384, 8, link)
+    assert SECONDS["internet"].width(looking) == pytest.approx(expected.total)
+
+
 def test_a_method_that_states_no_cost_has_no_place_on_its_axes() -> None:
     report = fast_report("star", 4, -9.0)
     del report["cost"]
@@ -215,8 +228,10 @@ def test_real_runs_edited_into_another_method(tmp_path: Path) -> None:
     for k, run in enumerate(read_folder(tmp_path / "runs").runs):
         report: dict[str, Any] = {**run.report, "method": "fast", "iterations": run.report["trace"][30]["iteration"]}
         report["trace"] = run.report["trace"][:31]
-        report["cost"] = {**report["cost"], "messages_per_iteration": report["cost"]["messages_per_iteration"] // 2}
-        report["cost"]["bytes_per_iteration"] //= 2
+        iterations, cost = report["iterations"], run.report["cost"]
+        spent = {"exchanges": iterations, "bytes_total": iterations * cost["bytes_per_iteration"] // 2}
+        spent["normalized_ops_total"] = iterations * cost["normalized_ops_per_iteration"]
+        report["cost"] = {**cost, **spent, "exchanges_per_iteration": 1}
         write_result(tmp_path / "runs" / f"fast{k}.h5", report)
     found = study_of(read_folder(tmp_path / "runs").runs)
     assert found.methods == ["paper", "fast"] and len(found.runs) == 4

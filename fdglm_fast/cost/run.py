@@ -85,6 +85,7 @@ class RunCost:
             "flops_per_agent_iteration": self.flops_per_agent,
             "flops_total": self.flops * iterations,
             "normalized_ops_per_iteration": self.normalized,
+            "normalized_ops_total": self.normalized_ops(done),
             "messages_per_iteration": self.messages * self.exchanges,
             "bytes_per_iteration": self.bytes * self.exchanges,
             "exchanges_per_iteration": self.exchanges,

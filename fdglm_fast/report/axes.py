@@ -1,4 +1,8 @@
-"""Horizontal axes: what an iteration of a run costs, in iterations, operations, bytes or modelled seconds."""
+"""Horizontal axes: what an iteration of a run costs, in iterations, operations, bytes or modelled seconds.
+
+The paper's method by the models of its iterations, which are all alike; another one by what the run has spent in all,
+with its looks and restarts, over its iterations.
+"""
 
 from __future__ import annotations
 
@@ -44,15 +48,21 @@ def network_of(run: Run) -> Network | None:
 
 
 def stated(run: Run, name: str) -> float | None:
-    """A cost of an iteration as the run itself states it: the models here are of the paper's method alone."""
+    """A cost as the run itself states it."""
     value = (run.report.get("cost") or {}).get(name)
     return float(value) if isinstance(value, (int, float)) else None
+
+
+def each(run: Run, name: str) -> float | None:
+    """A stated total, for an iteration."""
+    total = stated(run, name)
+    return None if total is None or run.iterations < 1 else total / run.iterations
 
 
 def operations(run: Run) -> float:
     """Operations per agent, in units of one iteration of one agent: the axis of the paper's second figure."""
     if run.method != PAPER:
-        own = stated(run, "normalized_ops_per_iteration")
+        own = each(run, "normalized_ops_total")
         return math.nan if own is None else own
     return normalized_cost(run.n, run.d, run.agents, run.max_degree)
 
@@ -60,7 +70,7 @@ def operations(run: Run) -> float:
 def bytes_sent(run: Run) -> float | None:
     """Bytes that all agents together send."""
     if run.method != PAPER:
-        return stated(run, "bytes_per_iteration")
+        return each(run, "bytes_total")
     network = network_of(run)
     return None if network is None else float(messages(network, run.n, run.itemsize).total_bytes)
 
@@ -78,13 +88,12 @@ def seconds_on(link: Link) -> Callable[[Run], float | None]:
 
 
 def _stated_seconds(run: Run, link: Link) -> float | None:
-    """From the operations, messages and rounds that the run states: 2 |E| messages are one exchange."""
-    units, sent, edges = operations(run), stated(run, "messages_per_iteration"), run.report["graph"].get("edges")
-    rounds = stated(run, "rounds_per_iteration")
-    if not math.isfinite(units) or sent is None or rounds is None or not isinstance(edges, int):
+    """From the operations, exchanges and rounds that the run states."""
+    units, exchanges = operations(run), each(run, "exchanges")
+    plain, waits = stated(run, "exchanges_per_iteration"), stated(run, "rounds_per_iteration")
+    if not math.isfinite(units) or exchanges is None or plain is None or waits is None:
         return None
-    spent = units * paper_cost(run.n, run.d, 1, 0)
-    exchanges = sent / (2.0 * edges) if edges else 0.0
+    spent, rounds = units * paper_cost(run.n, run.d, 1, 0), exchanges + waits - plain if run.agents > 1 else 0.0
     return exchange_seconds(spent, exchanges, rounds, run.max_degree, run.n, run.itemsize, link).total
 
 
