@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+import time
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from fdglm_fast.mpi.surroundings import size_here
 INSTALL = "pip install 'fdglm[mpich]' installs mpi4py and an MPI library"
 ANNOUNCE = "FDGLM_ANNOUNCE_RANKS"  # set by our own launcher, which wants to know who is who
 MARK = "fdglm-rank"
+PAUSE = 0.2  # seconds between a last line and the end of a job
 
 
 def world(threads: int | None = None) -> Any:
@@ -97,7 +99,9 @@ def guarded(comm: Any) -> Iterator[None]:
 
 
 def _abort(comm: Any, sentence: str | None, code: int) -> None:
+    """The launcher passes on what it has read from its ranks by the time the job is over: it gets a moment to read."""
+    sys.stdout.flush()
     if sentence is not None:
         _say(f"fdglm: error: rank {comm.rank}: {printable(sentence, 2000)}")
-    sys.stdout.flush()
+        time.sleep(PAUSE)
     _mpi().COMM_WORLD.Abort(code)
