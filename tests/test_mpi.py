@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from mpi_script import hashes, make, options_of
 from mpi_tools import ask_ranks
 from specimens import LOSSES, PENALTIES
 
+from fdglm_fast.mpi.engine import RankEngine, cut_chunks
 from fdglm_fast.solver import solve
 
 GRAPHS = ("rgg:0.5", "er:0.1", "star")
@@ -35,6 +37,7 @@ OTHERS: list[dict[str, Any]] = [
     {"loss": "logistic", "penalty": "l1", "graph": "rgg:0.5", "agents": 10, "weights": "metropolis", **GIVEN},
     {"loss": "absolute", "penalty": "none", "graph": "star", "agents": 6, "placement": 4, "rule": "tight", "R": None},
     {"loss": "poisson", "penalty": "l2", "graph": "path", "agents": 5, "R": None},
+    {"loss": "logistic", "penalty": "l1", "graph": "rgg:0.5", "agents": 16, "chunks": 7, **GIVEN},
 ]
 
 
@@ -75,6 +78,8 @@ FAST: list[dict[str, Any]] = [
         ("squared", "l1", "path", {"gossip": 3}),
         ("logistic", "l1", "rgg:0.5", {"stretches": True}),
         ("logistic", "none", "ring", {"gossip": 2, "placement": 5, "agents": 12}),
+        ("huber:0.7", "l1", "star", {"chunks": 4}),
+        ("squared", "none", "rgg:0.5", {"chunks": 7, "stretches": True, "agents": 16, "placement": 2}),
     )
 ]
 
@@ -88,7 +93,22 @@ def test_the_fast_method_has_the_same_bits(ranks: int) -> None:
 def test_two_threads_on_each_of_two_ranks() -> None:
     """Enough samples for several groups of tiles, and both types."""
     case = {"loss": "logistic", "penalty": "l1", "graph": "rgg:0.5", "agents": 16, "shape": (3037, 40), **GIVEN}
-    assert_same([case, {**case, "dtype": "float32"}], 2, RANK_THREADS="2")
+    cut = {**case, "chunks": 9}
+    assert_same([case, {**case, "dtype": "float32"}, cut, {**cut, "method": "fast"}], 2, RANK_THREADS="2")
+
+
+@pytest.mark.parametrize(
+    ("size", "groups", "threads", "chunks"),
+    [(1, 64, 1, 1), (20, 64, 1, 2), (60, 64, 1, 5), (900, 64, 1, 8), (900, 64, 2, 8), (900, 10, 4, 2), (70, 3, 9, 1)],
+)
+def test_how_many_chunks_an_iteration_is_cut_into(size: int, groups: int, threads: int, chunks: int) -> None:
+    """A chunk is worth its messages (10 bytes here), and has a group for each thread."""
+    engine = SimpleNamespace(most_chunks=8, chunk_bytes=10)
+    found = RankEngine._best_chunks(engine, size, groups, threads)  # type: ignore[arg-type]
+    assert found == chunks
+    cut = cut_chunks(groups, 2, 2 * groups, found)
+    assert min(chunk.stop_group - chunk.first_group for chunk in cut) >= min(threads, groups)
+    assert [chunk.first for chunk in cut[1:]] == [chunk.stop for chunk in cut[:-1]] and cut[-1].stop == 2 * groups
 
 
 def test_one_agent_on_one_rank() -> None:

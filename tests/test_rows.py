@@ -58,7 +58,7 @@ def dot_columns(g: Any, group: int, first: bool, X: Any, lam: Any, tile: int, ro
 def dot_columns_apart(
     g: Any, group: int, first: bool, X: Any, lam: Any, tile: int, row: int, start: int, stop: int
 ) -> None:
-    rows.dot_columns_apart(g, group, first, X, tile, load(lam, tile, row), start, stop)
+    rows.dot_columns_apart(g, group, first, X, tile, load(lam, tile, row), start, stop, tile + 1)
 
 
 def normal(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> Any:

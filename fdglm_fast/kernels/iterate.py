@@ -75,7 +75,7 @@ def lambda_tile(
     tile: int,
     slot: int,
     thread: int,
-    v_follows: bool,
+    following: int,
     tiles: Tiles,
     offsets: Any,
     near: Neighbours,
@@ -84,22 +84,22 @@ def lambda_tile(
 ) -> None:
     """lambda+ of the agents that are here on one tile, and its part of X' lambda+.
 
-    The memory is asked for the next tile's lambda and, where v of it is what comes next (`v_follows`), v. Where X is
-    read in stretches, all of lambda goes first, as all of q went before v. In the fast method a problem that stays in
-    cache is better off without both.
+    `following` is the tile whose v comes next: the next one, unless that has been done. The memory is asked for the
+    next tile's lambda and, if its v follows, for that. Where X is read in stretches, all of lambda goes first, as all
+    of q went before v. In the fast method a problem that stays in cache is better off without both.
     """
     agents = offsets.size - 1
     for j in range(agents):
         if steps.stretches or not steps.fast:
             fetch_lambda(j, tile + 1, state)
-            if v_follows:
+            if following == tile + 1 and state.v.shape[1] > 0:
                 fetch_v(j, tile + 1, steps, state)
         line = lambda_update(j, tile, slot, thread, tiles, offsets, near, steps, state)
         if not steps.stretches:
-            g_update(j, tile, thread, line, tiles, offsets, steps, state)
+            g_update(j, tile, following, thread, line, tiles, offsets, steps, state)
     if steps.stretches:
         for j in range(agents):
-            g_update(j, tile, thread, load(state.lam, tile, j), tiles, offsets, steps, state)
+            g_update(j, tile, following, thread, load(state.lam, tile, j), tiles, offsets, steps, state)
 
 
 @scalar
@@ -120,7 +120,7 @@ def tile_update(
         for q in range(state.pool.shape[1]):
             shared_sum(q, state.u, slot, slot, slot, near, state)
     first_update(tile, slot, slot, tiles, offsets, near, model, steps, state)
-    lambda_tile(tile, slot, slot, agents > 1, tiles, offsets, near, steps, state)
+    lambda_tile(tile, slot, slot, tile + 1, tiles, offsets, near, steps, state)
     if steps.restart:
         for j in range(state.v.shape[1]):
             publish_p(j, tile, slot, state)
@@ -198,7 +198,7 @@ def agents_iteration(tiles: Tiles, offsets: Any, near: Neighbours, model: Model,
                 slot, thread = tile - start, get_thread_id()
                 fetch_lambda(j, tile + 1, state)
                 line = lambda_update(j, tile, slot, thread, tiles, offsets, near, steps, state)
-                g_update(j, tile, thread, line, tiles, offsets, steps, state)
+                g_update(j, tile, tile + 1, thread, line, tiles, offsets, steps, state)
         if steps.restart:
             for index in prange(state.v.shape[1]):
                 j = np.int64(index)

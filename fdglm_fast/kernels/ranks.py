@@ -156,6 +156,7 @@ def open_tile(
 @inlined
 def lambda_part(
     tile: int,
+    following: int,
     chunk: Chunk,
     messages: Messages,
     coming: Rows,
@@ -175,7 +176,7 @@ def lambda_part(
         unpack_rows(messages.first_in, state.front, slot, tile, coming_first, chunk)
     else:
         open_tile(tile, chunk, messages.u_in, coming, tiles, offsets, near, model, steps, state)
-    lambda_tile(tile, slot, get_thread_id(), False, tiles, offsets, near, steps, state)
+    lambda_tile(tile, slot, get_thread_id(), following, tiles, offsets, near, steps, state)
     pack_rows(messages.lam_out, state.lam, tile, tile, leaving, chunk)
 
 
@@ -258,6 +259,7 @@ def chunks_iteration(
                 if tile < behind.stop:
                     lambda_part(
                         tile,
+                        ahead.first + k + 1,
                         behind,
                         messages,
                         coming,

@@ -13,9 +13,10 @@ add_matvec, dot_columns              a block of columns goes through both, one a
 add_matvec_apart, dot_columns_apart  all blocks of a tile go through the first before any goes through the second. The
                                      first asks for nothing and takes the columns in turn, so that the processor sees by
                                      itself what comes next. The second reads what is in cache already and asks for
-                                     every other line of the next tile; the line beside it comes along, for the matrix
-                                     is aligned to pairs of lines. (Asked for every line, the first-level cache has no
-                                     room left for the misses of the second pass.)
+                                     every other line of the tile that the memory has to bring next, on ranks not
+                                     the one after it; the line beside it comes along, for the matrix is aligned to
+                                     pairs of lines. (Asked for every line, the first-level cache has no room left for
+                                     the misses of the second pass.)
 """
 
 from __future__ import annotations
@@ -76,8 +77,10 @@ def dot_columns(g: Any, group: int, first: bool, X: Any, tile: int, line: Any, s
         g[group, c] = total if first else g[group, c] + total
 
 
-def dot_columns_apart(g: Any, group: int, first: bool, X: Any, tile: int, line: Any, start: int, stop: int) -> None:
-    """`dot_columns`, where all of a tile's blocks went through `add_matvec_apart` before."""
+def dot_columns_apart(
+    g: Any, group: int, first: bool, X: Any, tile: int, line: Any, start: int, stop: int, following: int
+) -> None:
+    """`dot_columns`, where all of a tile's blocks went through `add_matvec_apart` before; then comes `following`."""
     dot_columns(g, group, first, X, tile, line, start, stop)
 
 
@@ -172,27 +175,25 @@ def _merge(builder: Any, a: Any, b: Any, distance: int) -> Any:
 
 
 def _dots(apart: bool) -> Any:
-    """The memory is asked for the next block or, where the passes are apart, for the next tile."""
+    """The memory is asked for the next block or, where the passes are apart, for the columns `ahead` of these."""
 
     @intrinsic
-    def dots(typing: Any, g: Any, at: Any, first: Any, X: Any, base: Any, line: Any, start: Any, stop: Any) -> Any:
+    def dots(
+        typing: Any, g: Any, at: Any, first: Any, X: Any, base: Any, line: Any, start: Any, stop: Any, ahead: Any
+    ) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             g_t, _, _, x_t, *_ = signature.args
-            g_v, at_v, first_v, x_v, base_v, line_v, position, stop_v = arguments
+            g_v, at_v, first_v, x_v, base_v, line_v, position, stop_v, ahead_v = arguments
             source = Row(context, builder, x_t, x_v)
             multiplier = vectors_of(builder, line_v)
             g_data = context.make_array(g_t)(context, builder, g_v).data
-            ahead = (
-                builder.extract_value(context.make_array(x_t)(context, builder, x_v).shape, 1)
-                if apart
-                else _block(builder, position, stop_v)
-            )
+            lead = ahead_v if apart else _block(builder, position, stop_v)
 
             def at(c: Any) -> Any:
                 return builder.add(base_v, builder.mul(c, index(source.length)))
 
             def column(c: Any) -> Any:
-                source.fetch(at(builder.add(c, ahead)), every=2 if apart else 1)
+                source.fetch(at(builder.add(c, lead)), every=2 if apart else 1)
                 numbers = source.load(at(c))
                 return fold(builder, source, numbers, multiplier)
 
@@ -218,7 +219,7 @@ def _dots(apart: bool) -> Any:
             return context.get_dummy_value()
 
         whole = types.int64
-        return types.void(g, whole, types.boolean, X, whole, line, whole, whole), generate
+        return types.void(g, whole, types.boolean, X, whole, line, whole, whole, whole), generate
 
     return dots
 
@@ -278,14 +279,15 @@ def _product(out, X, tile, w, start, stop):  # type: ignore[no-untyped-def]
 @overload(dot_columns, jit_options=INLINED)
 def _dot_columns(g, group, first, X, tile, line, start, stop):  # type: ignore[no-untyped-def]
     def compiled(g, group, first, X, tile, line, start, stop):  # type: ignore[no-untyped-def]
-        _dots_of_block(g, group * g.shape[1], first, X, tile * X.shape[1] * X.shape[2], line, start, stop)
+        _dots_of_block(g, group * g.shape[1], first, X, tile * X.shape[1] * X.shape[2], line, start, stop, 0)
 
     return compiled
 
 
 @overload(dot_columns_apart, jit_options=INLINED)
-def _dot_columns_apart(g, group, first, X, tile, line, start, stop):  # type: ignore[no-untyped-def]
-    def compiled(g, group, first, X, tile, line, start, stop):  # type: ignore[no-untyped-def]
-        _dots_of_tile(g, group * g.shape[1], first, X, tile * X.shape[1] * X.shape[2], line, start, stop)
+def _dot_columns_apart(g, group, first, X, tile, line, start, stop, following):  # type: ignore[no-untyped-def]
+    def compiled(g, group, first, X, tile, line, start, stop, following):  # type: ignore[no-untyped-def]
+        ahead = (following - tile) * X.shape[1]
+        _dots_of_tile(g, group * g.shape[1], first, X, tile * X.shape[1] * X.shape[2], line, start, stop, ahead)
 
     return compiled

@@ -145,12 +145,22 @@ def lambda_update(
 
 
 @inlined
-def g_update(j: int, tile: int, thread: int, line: Any, tiles: Tiles, offsets: Any, steps: Steps, state: State) -> None:
-    """The tile's part of X_j' lambda_j, where lambda_j is `line`."""
+def g_update(
+    j: int,
+    tile: int,
+    following: int,
+    thread: int,
+    line: Any,
+    tiles: Tiles,
+    offsets: Any,
+    steps: Steps,
+    state: State,
+) -> None:
+    """The tile's part of X_j' lambda_j, where lambda_j is `line`; `following` is the tile that comes next."""
     start, stop, group = offsets[j], offsets[j + 1], tile // tiles.group
     first = tile == group * tiles.group
     if steps.mix.size > 0:
-        dot_columns_apart(state.partial, group, first, tiles.X, tile, line, start, stop)
+        dot_columns_apart(state.partial, group, first, tiles.X, tile, line, start, stop, following)
     else:
         dot_columns(state.partial, group, first, tiles.X, tile, line, start, stop)
     note(state.tally, thread, THETA, j, (stop - start) * (2 * state.lam.shape[2] - (1 if first else 0)))

@@ -7,8 +7,8 @@
     v phase of chunk 3 and lambda phase of chunk 1, ...
 
 X is read once, in the lambda phase, and every message has the phases of other chunks to travel. Where steps of
-neighbours are mixed (the fast method), X is read in the v phase too, and between the two phases of a chunk comes agent
-1's, whose vector leaves when it knows those of its neighbours.
+neighbours are mixed (the fast method), X is read in the v phase, and again, if chunks are short from the cache, in the
+lambda phase; between the two comes agent 1's, whose vector leaves when it knows those of its neighbours.
 """
 
 from __future__ import annotations
@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from fdglm_fast.mpi.team import RankTeam
 
 SUMS = {SIZE: "size of a move", DISTANCES: "distances of a period"}
-CHUNKS = 8  # at most
-CHUNK_BYTES = 16 << 20  # of an iteration: less is not worth two more messages
 
 
 def cut_chunks(groups: int, group: int, tiles: int, chunks: int) -> list[Chunk]:
@@ -64,6 +62,7 @@ class RankEngine(Engine):
     """The own agents' state after `iteration` iterations; theta in agent order, of the own columns."""
 
     kinds: tuple[str, ...] = ("lambda", "u")  # that are exchanged in an iteration
+    most_chunks, chunk_bytes = 8, 16 << 20  # of an iteration: less is not worth two more messages
 
     def __init__(
         self,
@@ -78,7 +77,7 @@ class RankEngine(Engine):
     ) -> None:
         tiles = problem.tiles.X.shape[0]
         groups = group_count(tiles)
-        wanted = chunks or min(CHUNKS, max(1, bytes_per_iteration(problem) // CHUNK_BYTES))
+        wanted = chunks or self._best_chunks(bytes_per_iteration(problem), groups, threads)
         # Every rank must cut in the same way: the messages are those of whole chunks.
         wanted = min(groups, team.decide("number of chunks", wanted))
         self._chunks = cut_chunks(groups, problem.tiles.group, tiles, wanted)
@@ -94,6 +93,12 @@ class RankEngine(Engine):
         self._messages = self._make_messages()
         if not self.anchored:
             self._send_lambda()
+
+    def _best_chunks(self, size: int, groups: int, threads: int) -> int:
+        """As many as are worth their messages, with a group at least for each thread in every one."""
+        wanted = min(self.most_chunks, max(1, size // self.chunk_bytes))
+        each = max(threads, -(-groups // wanted))
+        return max(1, groups // each)
 
     def _vectors(self) -> int:
         """How many vectors an agent sends to each neighbour in an iteration, by the cost model."""
@@ -219,9 +224,13 @@ class RankEngine(Engine):
 
 
 class FastRankEngine(Halpern, RankEngine):
-    """The fast method on a rank: 2 p+ - p is exchanged an iteration, lambda at a look, dp and c at a restart."""
+    """The fast method on a rank: 2 p+ - p is exchanged an iteration, lambda at a look, dp and c at a restart.
+
+    X of a chunk should still be in the third-level cache when, `LAG` chunks later, it is read again.
+    """
 
     kinds = ("u", "first")
+    most_chunks, chunk_bytes = 64, 2 << 20
 
     def _vectors(self) -> int:
         return 2 * self._gossip.rounds if self._gossip else FAST_EXCHANGES
