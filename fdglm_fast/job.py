@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from fdglm_fast.compress import check_choice, compress, wanted
 from fdglm_fast.errors import UsageError
 from fdglm_fast.losses import Loss, parse_loss
-from fdglm_fast.memory import require_memory
+from fdglm_fast.memory import require_memory, state_bytes
 from fdglm_fast.partition import assign, group_numbers, merged
 from fdglm_fast.penalties import GROUP_L2, Penalty, parse_penalty
 
@@ -111,7 +111,7 @@ class Loaded:
     seconds: dict[str, float]
     compressed: bool = False
 
-    def split(self, agents: int) -> Problem:
+    def split(self, agents: int, method: str) -> Problem:
         """The problem for another number of agents, on the same tiles."""
         if agents == self.problem.agents:
             return self.problem
@@ -123,7 +123,8 @@ class Loaded:
             )
         split = self.problem.with_agents(agents)
         rows, itemsize = split.tiles.rows, split.dtype.itemsize
-        require_memory(2 * rows * agents * itemsize, f"the state of {agents} agents with {rows} samples each")
+        needed = state_bytes(rows, agents, itemsize, method)
+        require_memory(needed, f"the state of {agents} agents with {rows} samples each")
         return split
 
 
@@ -174,7 +175,7 @@ def run_loaded(
     watch = watch or Watch()
     if network is None:
         network = unscaled_network(job.graph, job.agents, job.seed, job.weights)
-    problem = loaded.split(job.agents)
+    problem = loaded.split(job.agents, options.method)
     planned = planned_schedule(problem, options.schedule, options.threads)
     compiling = prepare(problem.dtype, planned, notify=watch.say)  # where auto is not what was guessed
     began = time.perf_counter()
@@ -219,7 +220,8 @@ def _load(job: Job, options: Options, watch: Watch, hashed: bool) -> Loaded:
         kind = chosen_dtype(source, job.dtype)
         schedule = "agents" if options.schedule == "agents" else "tiles"
         compiling = prepare(kind, schedule, reference=job.reference, notify=watch.say)
-        problem = load_problem(source, job.agents, job.loss, job.penalty, dtype=job.dtype, progress=watch.loading)
+        how: Any = {"dtype": job.dtype, "progress": watch.loading, "method": options.method}
+        problem = load_problem(source, job.agents, job.loss, job.penalty, **how)
         content = data_hash(source) if hashed or job.reference else None
         began = time.perf_counter()
         reference = reference_for(source, problem, watch, content) if content and job.reference else None

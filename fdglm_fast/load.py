@@ -31,14 +31,16 @@ def load_problem(
     *,
     dtype: str | None = None,
     progress: Callable[[int, int], None] | None = None,
+    method: str = "paper",
 ) -> Problem:
     """The problem in an open file, split among `agents` by its `partition` dataset or else in contiguous blocks.
 
-    X keeps float32 unless `dtype` asks otherwise. `progress` is told rows done and rows in all.
+    X keeps float32 unless `dtype` asks otherwise. `progress` is told rows done and rows in all; `method` decides how
+    much memory there has to be.
     """
     kind = chosen_dtype(source, dtype)
     partition = assign(source.d, agents, source.partition_owner())
-    needed = solve_bytes(source.n, source.d, agents, kind.itemsize)
+    needed = solve_bytes(source.n, source.d, agents, kind.itemsize, method)
     fits = "fewer agents, --dtype f32 or a machine with more memory would do"
     require_memory(needed, f"a solve of {source.n} x {source.d} {kind.name} with {agents} agents ({fits})")
     y = source.require_response()

@@ -40,27 +40,32 @@ def human_size(size: int) -> str:
     return f"{value:.1f} {_UNITS[power - 1]}"
 
 
-def solve_terms(n: int, d: int, m: int, itemsize: int) -> dict[str, int]:
+def state_bytes(n: int, m: int, itemsize: int, method: str = "paper") -> int:
+    """lam and v, an n-vector each for every agent; in the fast method lam, p and their anchors."""
+    return itemsize * (4 if method == "fast" else 2) * n * m
+
+
+def solve_terms(n: int, d: int, m: int, itemsize: int, method: str = "paper") -> dict[str, int]:
     """The bytes of a solve with n samples, d features and m agents, term by term.
 
     design   itemsize * n d          X
-    state    itemsize * 2 n m        lam and v, an n-vector each for every agent
+    state    itemsize * 2 n m        `state_bytes`; twice that in the fast method
     samples  8 * 8 n                 float64 vectors over the samples (y, half-step, X theta, scratch)
     features 8 * (64 + 16) d         partial sums of X' lam by row group, float64 vectors over the features
     scratch  64 MiB                  blocks being read, tiles being worked on
     """
     return {
         "design": itemsize * n * d,
-        "state": itemsize * 2 * n * m,
+        "state": state_bytes(n, m, itemsize, method),
         "samples": 8 * _SAMPLE_VECTORS * n,
         "features": 8 * (_ROW_GROUPS + _FEATURE_VECTORS) * d,
         "scratch": _WORK_BYTES,
     }
 
 
-def solve_bytes(n: int, d: int, m: int, itemsize: int) -> int:
-    """itemsize (n d + 2 n m) and the smaller terms of `solve_terms`, in bytes."""
-    return sum(solve_terms(n, d, m, itemsize).values())
+def solve_bytes(n: int, d: int, m: int, itemsize: int, method: str = "paper") -> int:
+    """All of `solve_terms`, in bytes."""
+    return sum(solve_terms(n, d, m, itemsize, method).values())
 
 
 def require_memory(needed: int, what: str) -> None:

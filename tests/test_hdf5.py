@@ -607,6 +607,7 @@ def test_solve_memory_follows_the_formula() -> None:
     assert terms["design"] + terms["state"] == 4 * (n * d + 2 * n * m)
     assert solve_bytes(n, d, m, 4) == sum(terms.values())
     assert solve_bytes(n, d, m + 1, 8) - solve_bytes(n, d, m, 8) == 8 * 2 * n
+    assert solve_bytes(n, d, m, 8, "fast") - solve_bytes(n, d, m, 8) == 8 * 2 * n * m  # p_0 and lambda_0
     with pytest.raises(DataError, match=r"a solve needs 8\.0 EiB of memory, but only"):
         require_memory(1 << 63, "a solve")
 

@@ -63,7 +63,7 @@ def run_ranks(job: Job, options: Options, comm: Any, watch: Watch, pattern: str 
     placement = comm.bcast(placement, 0)
     compiling = _compile(comm, layout.dtype, watch)
     loading = watch.loading if comm.rank == 0 else None
-    whole, own = together(comm, lambda: read_part(job, layout, placement, comm.rank, pattern, loading))
+    whole, own = together(comm, lambda: read_part(job, layout, placement, comm.rank, pattern, options.method, loading))
     began_reference = time.perf_counter()
     reference = together(comm, lambda: _reference(job, comm.rank, watch))
     reference = comm.bcast(None if reference is None else replace(reference, theta=np.zeros(0)), 0)

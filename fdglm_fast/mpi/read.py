@@ -26,13 +26,19 @@ Progress = Callable[[int, int], None] | None
 
 
 def read_part(
-    job: Job, layout: Layout, placement: Placement, rank: int, pattern: str | None, progress: Progress = None
+    job: Job,
+    layout: Layout,
+    placement: Placement,
+    rank: int,
+    pattern: str | None,
+    method: str,
+    progress: Progress = None,
 ) -> tuple[Problem, Problem]:
     """(whole without data, own part); columns come from one file, or from one file an agent under `pattern`."""
     members = placement.members(rank)
     partition = own_partition(layout.partition, members)
     itemsize, here = layout.dtype.itemsize, partition.features
-    needed = solve_bytes(layout.n, here, len(members), itemsize)
+    needed = solve_bytes(layout.n, here, len(members), itemsize, method)
     require_memory(needed, f"rank {rank}, with {len(members)} agents and {layout.n} x {here} numbers,")
     first = rank == placement.first_rank
     tiles = own_tiles(layout.n, here, layout.dtype, first)
