@@ -113,7 +113,10 @@ class Plan:
     tags: dict[str, str] = field(default_factory=dict)
 
     def path(self, cell: Cell) -> str:
-        return os.path.join(self.folder, cell.file_name)
+        """Another method than the paper's is part of the name, so that a folder has room for both."""
+        method = self.options.method
+        kind = "" if method == "paper" else f"_{method}"
+        return os.path.join(self.folder, cell.file_name.removesuffix(SUFFIX) + kind + SUFFIX)
 
 
 @dataclass(frozen=True)

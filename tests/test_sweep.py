@@ -94,6 +94,18 @@ def stored(folder: Path, cell: Cell) -> StoredResult:
     return read_result(str(folder / cell.file_name))
 
 
+def test_a_folder_has_room_for_both_methods(data: Path, tmp_path: Path) -> None:
+    """The second sweep keeps the first one's runs, each is kept when it is repeated, and the report compares them."""
+    line = ("sweep", data, "--agents 1,4 --graph star --reference --out", tmp_path / "runs")
+    for method in ("paper", "fast", "paper", "fast"):
+        assert fdglm(*line, "--method", method).code == 0
+    names = sorted(path.name for path in (tmp_path / "runs").iterdir())
+    assert names == ["m0001_single.h5", "m0001_single_fast.h5", "m0004_star.h5", "m0004_star_fast.h5"]
+    assert fdglm("report", tmp_path / "runs", "-o", tmp_path / "page.html").code == 0
+    rows = (tmp_path / "page_files" / "methods.csv").read_text(encoding="utf-8").splitlines()
+    assert len(rows) == 1 + 2 * 3  # two networks, three targets
+
+
 def test_a_sweep_gives_what_solve_gives(data: Path, tmp_path: Path) -> None:
     cells = grid([1, 5], ["star", "rgg:0.7"], [4])
     wanted = plan(data, tmp_path / "off", cells)
