@@ -61,9 +61,14 @@ def steps_for(data: Data, network: Network) -> StepSizes:
 
 def fast_steps_for(data: Data, network: Network) -> LocalSteps:
     """The steps of the fast method, with the same kind of bound on the norms of the blocks."""
+    return normal_local_steps(data.n, data.d, data.d, network)
+
+
+def normal_local_steps(n: int, d: int, columns: int, network: Network) -> LocalSteps:
+    """They do not depend on the draw; `columns` of the d are here."""
     m = network.agents
-    norm = math.sqrt(data.n) + math.sqrt(data.d / m) + 6.0
-    return LocalSteps(np.ones(data.d), np.full(m, norm), 2.0 * network.weighted_degrees, norm)
+    norm = math.sqrt(n) + math.sqrt(d / m) + 6.0
+    return LocalSteps(np.ones(columns), np.full(m, norm), 2.0 * network.weighted_degrees, norm)
 
 
 def ordinary_duals(shape: tuple[int, int]) -> Matrix:

@@ -80,6 +80,7 @@ FAST: list[dict[str, Any]] = [
         ("logistic", "none", "ring", {"gossip": 2, "placement": 5, "agents": 12}),
         ("huber:0.7", "l1", "star", {"chunks": 4}),
         ("squared", "none", "rgg:0.5", {"chunks": 7, "stretches": True, "agents": 16, "placement": 2}),
+        ("squared", "l1", "lattice", {"chunks": 4, "agents": 36}),  # some wait for other ranks, some do not
     )
 ]
 
@@ -91,10 +92,13 @@ def test_the_fast_method_has_the_same_bits(ranks: int) -> None:
 
 
 def test_two_threads_on_each_of_two_ranks() -> None:
-    """Enough samples for several groups of tiles, and both types."""
+    """Enough samples for several groups of tiles, and both types; and agents that wait for the other rank beside agents
+    that do not, agent 1 among these, with sums that they share."""
     case = {"loss": "logistic", "penalty": "l1", "graph": "rgg:0.5", "agents": 16, "shape": (3037, 40), **GIVEN}
     cut = {**case, "chunks": 9}
-    assert_same([case, {**case, "dtype": "float32"}, cut, {**cut, "method": "fast"}], 2, RANK_THREADS="2")
+    mixed = {"method": "fast", "loss": "logistic", "penalty": "none", "graph": "rgg", "agents": 64, "seed": 0}
+    mixed |= {"shape": (517, 128), "chunks": 3, "stretches": True}
+    assert_same([case, {**case, "dtype": "float32"}, cut, {**cut, "method": "fast"}, mixed], 2, RANK_THREADS="2")
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,7 @@ def v_tile(
 
 @inlined
 def lambda_tile(
+    agents: Any,
     tile: int,
     slot: int,
     thread: int,
@@ -82,14 +83,13 @@ def lambda_tile(
     steps: Steps,
     state: State,
 ) -> None:
-    """lambda+ of the agents that are here on one tile, and its part of X' lambda+.
+    """lambda+ of some agents on one tile, and its part of X' lambda+.
 
     `following` is the tile whose v comes next: the next one, unless that has been done. The memory is asked for the
     next tile's lambda and, if its v follows, for that. Where X is read in stretches, all of lambda goes first, as all
     of q went before v. In the fast method a problem that stays in cache is better off without both.
     """
-    agents = offsets.size - 1
-    for j in range(agents):
+    for j in agents:
         if steps.stretches or not steps.fast:
             fetch_lambda(j, tile + 1, state)
             if following == tile + 1 and state.v.shape[1] > 0:
@@ -98,7 +98,7 @@ def lambda_tile(
         if not steps.stretches:
             g_update(j, tile, following, thread, line, tiles, offsets, steps, state)
     if steps.stretches:
-        for j in range(agents):
+        for j in agents:
             g_update(j, tile, following, thread, load(state.lam, tile, j), tiles, offsets, steps, state)
 
 
@@ -120,7 +120,7 @@ def tile_update(
         for q in range(state.pool.shape[1]):
             shared_sum(q, state.u, slot, slot, slot, near, state)
     first_update(tile, slot, slot, tiles, offsets, near, model, steps, state)
-    lambda_tile(tile, slot, slot, tile + 1, tiles, offsets, near, steps, state)
+    lambda_tile(range(agents), tile, slot, slot, tile + 1, tiles, offsets, near, steps, state)
     if steps.restart:
         for j in range(state.v.shape[1]):
             publish_p(j, tile, slot, state)

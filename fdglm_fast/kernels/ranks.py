@@ -7,6 +7,8 @@ Row groups are taken in chunks. The v phase of a chunk needs the neighbours' lam
     lambda        u of other ranks, or agent 1's vector, in; lambda+ and the chunk's part of X' lambda+; lambda of
                   boundary agents out
 
+Agents that need nothing from other ranks may go through the lambda phase right after the v phase of a tile (`Turns`).
+
 The v phase of one chunk and the lambda phase of the one `LAG` before it are done tile by tile side by side: the one
 computes while the other waits for the memory. Before and after each piece the kernel asks its caller, who does the
 sending and the waiting (see `hook.py`).
@@ -27,7 +29,7 @@ from fdglm_fast.kernels.anchor import anchor_tile, publish_p
 from fdglm_fast.kernels.arrays import Model, Neighbours, State, Steps, Tiles
 from fdglm_fast.kernels.course import Course, begin_anew, conclude, next_steps, take_weight
 from fdglm_fast.kernels.hook import ANCHOR, DONE, FIRST_DONE, FIRST_READY, LOOK, READY, ask
-from fdglm_fast.kernels.iterate import COLUMNS, fetch_v, lambda_tile, sum_groups, v_tile
+from fdglm_fast.kernels.iterate import COLUMNS, fetch_lambda, fetch_v, lambda_tile, sum_groups, v_tile
 from fdglm_fast.kernels.line import fetch, load, store
 from fdglm_fast.kernels.sums import shared_sum
 from fdglm_fast.kernels.theta import theta_update
@@ -53,6 +55,19 @@ class Messages(NamedTuple):
     u_out: Any
     first_in: Any
     first_out: Any
+
+
+class Turns(NamedTuple):
+    """Whose lambda phase follows the v phase of a tile at once, and whose waits for other ranks.
+
+    Where steps are mixed X is read in both phases, and the second time from cache only if they are close together.
+    """
+
+    early: Any  # int64 agents
+    late: Any
+    early_sums: Any  # int64: shared sums, likewise
+    late_sums: Any
+    first: bool  # agent 1 is here and among the early
 
 
 class Chunk(NamedTuple):
@@ -92,9 +107,9 @@ def unpack_rows(message: Any, Z: Any, at: int, tile: int, rows: Rows, chunk: Chu
 
 
 @scalar
-def fetch_tile(Z: Any, at: int) -> None:
-    """All rows of Z[at] will be read soon: neighbours' rows are read in no order that the memory could guess."""
-    for r in range(Z.shape[1]):
+def fetch_rows(Z: Any, at: int, start: int) -> None:
+    """Rows of Z[at] will be read soon: neighbours' rows are read in no order that the memory could guess."""
+    for r in range(start, Z.shape[1]):
         fetch(Z, at, r)
 
 
@@ -114,21 +129,30 @@ def v_part(
     messages: Messages,
     coming: Rows,
     leaving: Rows,
+    turns: Turns,
     tiles: Tiles,
     offsets: Any,
     near: Neighbours,
+    model: Model,
     steps: Steps,
     state: State,
 ) -> None:
-    """v+ and u of the own agents on a tile; `arrived` says that lambda of other ranks is news."""
-    slot = chunk.slot + tile - chunk.first
-    fetch_tile(state.lam, tile + 1)
-    for j in range(state.v.shape[1]):
+    """v+ and u of the own agents on a tile; `arrived` says that lambda of other ranks is news. Then the early agents'
+    lambda."""
+    slot, thread = chunk.slot + tile - chunk.first, get_thread_id()
+    for j in turns.late:
+        fetch_lambda(j, tile + 1, state)
         fetch_v(j, tile + 1, steps, state)
     if arrived:
+        fetch_rows(state.lam, tile + 1, state.v.shape[1])
         unpack_rows(messages.lam_in, state.lam, tile, tile, coming, chunk)
-    v_tile(tile, slot, get_thread_id(), tiles, offsets, near, steps, state)
+    v_tile(tile, slot, thread, tiles, offsets, near, steps, state)
     pack_rows(messages.u_out, state.u, slot, tile, leaving, chunk)
+    for q in turns.early_sums:
+        shared_sum(q, state.u, slot, slot, thread, near, state)
+    if turns.first:
+        first_update(tile, slot, thread, tiles, offsets, near, model, steps, state)
+    lambda_tile(turns.early, tile, slot, thread, tile + 1, tiles, offsets, near, steps, state)
 
 
 @inlined
@@ -137,6 +161,7 @@ def open_tile(
     chunk: Chunk,
     u_in: Any,
     coming: Rows,
+    turns: Turns,
     tiles: Tiles,
     offsets: Any,
     near: Neighbours,
@@ -144,12 +169,12 @@ def open_tile(
     steps: Steps,
     state: State,
 ) -> None:
-    """What comes before lambda on a tile: u of other ranks, sums that are shared, and agent 1 where it is here."""
+    """What comes before the late agents' lambda on a tile: u of other ranks, sums that are shared, and agent 1."""
     slot, thread = chunk.slot + tile - chunk.first, get_thread_id()
     unpack_rows(u_in, state.u, slot, tile, coming, chunk)
-    for q in range(state.pool.shape[1]):
+    for q in turns.late_sums:
         shared_sum(q, state.u, slot, slot, thread, near, state)
-    if tiles.y.size > 0:
+    if tiles.y.size > 0 and not turns.first:
         first_update(tile, slot, thread, tiles, offsets, near, model, steps, state)
 
 
@@ -162,6 +187,7 @@ def lambda_part(
     coming: Rows,
     leaving: Rows,
     coming_first: Rows,
+    turns: Turns,
     tiles: Tiles,
     offsets: Any,
     near: Neighbours,
@@ -169,14 +195,14 @@ def lambda_part(
     steps: Steps,
     state: State,
 ) -> None:
-    """lambda+ of the own agents on a tile, and its part of X' lambda+; where steps are mixed, `first` was before."""
+    """lambda+ of the late agents on a tile, and its part of X' lambda+; where steps are mixed, `first` was before."""
     slot = chunk.slot + tile - chunk.first
-    fetch_tile(state.u, slot + 1)
+    fetch_rows(state.u, slot + 1, 0)
     if steps.mix.size > 0:
         unpack_rows(messages.first_in, state.front, slot, tile, coming_first, chunk)
     else:
-        open_tile(tile, chunk, messages.u_in, coming, tiles, offsets, near, model, steps, state)
-    lambda_tile(tile, slot, get_thread_id(), following, tiles, offsets, near, steps, state)
+        open_tile(tile, chunk, messages.u_in, coming, turns, tiles, offsets, near, model, steps, state)
+    lambda_tile(turns.late, tile, slot, get_thread_id(), following, tiles, offsets, near, steps, state)
     pack_rows(messages.lam_out, state.lam, tile, tile, leaving, chunk)
 
 
@@ -209,6 +235,7 @@ def chunks_iteration(
     leaving: Rows,
     coming_first: Rows,
     leaving_first: Rows,
+    turns: Turns,
     tiles: Tiles,
     offsets: Any,
     near: Neighbours,
@@ -228,7 +255,7 @@ def chunks_iteration(
             for index in prange(tiles_of(chunks, c - 1)):
                 chunk = chunk_at(chunks, c - 1)
                 tile, slot = chunk.first + np.int64(index), chunk.slot + np.int64(index)
-                open_tile(tile, chunk, messages.u_in, coming, tiles, offsets, near, model, steps, state)
+                open_tile(tile, chunk, messages.u_in, coming, turns, tiles, offsets, near, model, steps, state)
                 pack_rows(messages.first_out, state.front, slot, tile, leaving_first, chunk)
             if ask(hook, FIRST_DONE, c - 1) < 0:
                 return -1
@@ -249,9 +276,11 @@ def chunks_iteration(
                         messages,
                         coming,
                         leaving,
+                        turns,
                         tiles,
                         offsets,
                         near,
+                        model,
                         steps,
                         state,
                     )
@@ -265,6 +294,7 @@ def chunks_iteration(
                         coming,
                         leaving,
                         coming_first,
+                        turns,
                         tiles,
                         offsets,
                         near,
@@ -288,6 +318,7 @@ def iterate_chunks(
     leaving: Rows,
     coming_first: Rows,
     leaving_first: Rows,
+    turns: Turns,
     tiles: Tiles,
     offsets: Any,
     near: Neighbours,
@@ -310,6 +341,7 @@ def iterate_chunks(
             leaving,
             coming_first,
             leaving_first,
+            turns,
             tiles,
             offsets,
             near,

@@ -38,6 +38,7 @@ from fdglm_fast.kernels.hook import (
 from fdglm_fast.kernels.ranks import LAG, Chunk, Messages
 from fdglm_fast.mpi.exchange import Exchange
 from fdglm_fast.mpi.halo import Route, first_route, local_plan
+from fdglm_fast.mpi.turns import inner_agents, take_turns
 from fdglm_fast.neighbours import Plan
 from fdglm_fast.network import Network
 from fdglm_fast.problem import Problem
@@ -86,7 +87,8 @@ class RankEngine(Engine):
         super().__init__(problem, network, steps, schedule="tiles", threads=threads, team=team)
         self._routes = self._make_routes(network)
         self._coming, self._leaving = self.halo.coming, self.halo.leaving
-        self._late = self._routes.get("first", self._routes["u"])
+        self._first = self._routes.get("first", self._routes["u"])
+        self._turns = take_turns(self._plan.near, self._early(), team.holds_first)
         self._table = np.array(self._chunks, np.int64)
         self.exchange = Exchange(team.comm, self._routes, self._chunks, problem.tiles.X.shape[2], problem.dtype)
         team.exchange, team.kinds, team.vectors = self.exchange, self.kinds, self._vectors()
@@ -110,6 +112,10 @@ class RankEngine(Engine):
 
     def _make_plan(self, network: Network) -> Plan:
         return local_plan(self._whole_plan(network), self.halo)
+
+    def _early(self) -> npt.NDArray[np.bool_]:
+        """Of the own agents, those whose lambda phase is to follow their v phase at once."""
+        return np.zeros(self.problem.agents, bool)
 
     def _allocate(self, tiles: int, d: int, groups: int) -> State:
         dtype, B = self.problem.dtype, self.problem.tiles.X.shape[2]
@@ -152,9 +158,9 @@ class RankEngine(Engine):
                 return -1
 
         hook = Hook(answer)
-        rows = self._coming, self._leaving, self._late.coming, self._late.leaving
+        rows = self._coming, self._leaving, self._first.coming, self._first.leaving
         course = self._course._replace(hook=address_of(hook))
-        iterate_chunks(count, self._table, self._messages, *rows, *self._shared(course))
+        iterate_chunks(count, self._table, self._messages, *rows, self._turns, *self._shared(course))
         if faults:
             raise faults[0]
         self.iteration += count
@@ -240,6 +246,12 @@ class FastRankEngine(Halpern, RankEngine):
             **super()._make_routes(network),
             "first": first_route(self._to_first, self.team.placement, self.team.comm.rank),
         }
+
+    def _early(self) -> npt.NDArray[np.bool_]:
+        """All that need nothing from other ranks: X is read twice, for them while the tile is in cache."""
+        if self._steps.mix.size == 0:
+            return super()._early()
+        return inner_agents(self._plan.near, self._steps.hears, self.team.holds_first)
 
     def _answer(self, event: int, c: int) -> int:
         """Also: the anchor, and the sums over all agents of which the first c rows are asked for."""
