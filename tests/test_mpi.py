@@ -110,7 +110,7 @@ def test_how_many_chunks_an_iteration_is_cut_into(size: int, groups: int, thread
     engine = SimpleNamespace(most_chunks=8, chunk_bytes=10)
     found = RankEngine._best_chunks(engine, size, groups, threads)  # type: ignore[arg-type]
     assert found == chunks
-    cut = cut_chunks(groups, 2, 2 * groups, found)
+    cut = cut_chunks(groups, 2, 2 * groups, found, 2)
     assert min(chunk.stop_group - chunk.first_group for chunk in cut) >= min(threads, groups)
     assert [chunk.first for chunk in cut[1:]] == [chunk.stop for chunk in cut[:-1]] and cut[-1].stop == 2 * groups
 

@@ -9,7 +9,7 @@ Row groups are taken in chunks. The v phase of a chunk needs the neighbours' lam
 
 Agents that need nothing from other ranks may go through the lambda phase right after the v phase of a tile (`Turns`).
 
-The v phase of one chunk and the lambda phase of the one `LAG` before it are done tile by tile side by side: the one
+The v phase of one chunk and the lambda phase of the one `lag` before it are done tile by tile side by side: the one
 computes while the other waits for the memory. Before and after each piece the kernel asks its caller, who does the
 sending and the waiting (see `hook.py`).
 
@@ -34,8 +34,6 @@ from fdglm_fast.kernels.line import fetch, load, store
 from fdglm_fast.kernels.sums import shared_sum
 from fdglm_fast.kernels.theta import theta_update
 from fdglm_fast.kernels.updates import first_update
-
-LAG = 2  # chunks from the v phase to the lambda phase
 
 
 class Rows(NamedTuple):
@@ -229,6 +227,7 @@ def groups_of(chunks: Any, c: int) -> int:
 @kernel
 def chunks_iteration(
     hook: int,
+    lag: int,
     chunks: Any,
     messages: Messages,
     coming: Rows,
@@ -248,7 +247,7 @@ def chunks_iteration(
     The answer to READY is 1 where lambda of other ranks is news for the chunk whose v phase comes.
     """
     theta_update(offsets, model, steps, state)
-    for c in range(chunks.shape[0] + LAG):
+    for c in range(chunks.shape[0] + lag):
         if steps.mix.size > 0 and 0 < c <= chunks.shape[0]:
             if ask(hook, FIRST_READY, c - 1) < 0:
                 return -1
@@ -263,9 +262,9 @@ def chunks_iteration(
         if answer < 0:
             return -1
         v_chunk = c if state.v.shape[1] > 0 else -1
-        for index in prange(max(groups_of(chunks, v_chunk), groups_of(chunks, c - LAG))):
+        for index in prange(max(groups_of(chunks, v_chunk), groups_of(chunks, c - lag))):
             group = np.int64(index)
-            ahead, behind = chunk_at(chunks, v_chunk), chunk_at(chunks, c - LAG)
+            ahead, behind = chunk_at(chunks, v_chunk), chunk_at(chunks, c - lag)
             for k in range(group * tiles.group, (group + 1) * tiles.group):
                 tile = ahead.first + k
                 if tile < ahead.stop:
@@ -312,6 +311,7 @@ def chunks_iteration(
 @driver
 def iterate_chunks(
     count: int,
+    lag: int,
     chunks: Any,
     messages: Messages,
     coming: Rows,
@@ -335,6 +335,7 @@ def iterate_chunks(
             return
         done = chunks_iteration(
             course.hook,
+            lag,
             chunks,
             messages,
             coming,

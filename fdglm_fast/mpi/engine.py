@@ -7,8 +7,16 @@
     v phase of chunk 3 and lambda phase of chunk 1, ...
 
 X is read once, in the lambda phase, and every message has the phases of other chunks to travel. Where steps of
-neighbours are mixed (the fast method), X is read in the v phase, and again, if chunks are short from the cache, in the
-lambda phase; between the two comes agent 1's, whose vector leaves when it knows those of its neighbours.
+neighbours are mixed (the fast method), X is read in both phases. Agents that need nothing from other ranks go through
+their lambda phase at once, while the tile is in the second-level cache. The others' comes in the next turn, and finds
+their columns in the third-level cache; before it comes agent 1's, whose vector leaves when it knows those of its
+neighbours:
+
+    v phase of chunk 0, its u leaves
+    agent 1's answer for chunk 0 leaves
+    v phase of chunk 1 and, tile by tile between, lambda phase of chunk 0; u leaves
+    agent 1's answer for chunk 1 leaves
+    v phase of chunk 2 and lambda phase of chunk 1, ...
 """
 
 from __future__ import annotations
@@ -35,7 +43,7 @@ from fdglm_fast.kernels.hook import (
     Hook,
     address_of,
 )
-from fdglm_fast.kernels.ranks import LAG, Chunk, Messages
+from fdglm_fast.kernels.ranks import Chunk, Messages
 from fdglm_fast.mpi.exchange import Exchange
 from fdglm_fast.mpi.halo import Route, first_route, local_plan
 from fdglm_fast.mpi.turns import inner_agents, take_turns
@@ -49,12 +57,12 @@ if TYPE_CHECKING:
 SUMS = {SIZE: "size of a move", DISTANCES: "distances of a period"}
 
 
-def cut_chunks(groups: int, group: int, tiles: int, chunks: int) -> list[Chunk]:
+def cut_chunks(groups: int, group: int, tiles: int, chunks: int, lag: int) -> list[Chunk]:
     """`chunks` runs of row groups of nearly equal length; the slots of those that are under way are apart."""
     ends = [groups * c // chunks for c in range(chunks + 1)]
     longest = max(b - a for a, b in pairwise(ends)) * group
     return [
-        Chunk(a, b, a * group, min(b * group, tiles), c % (LAG + 1) * longest)
+        Chunk(a, b, a * group, min(b * group, tiles), c % (lag + 1) * longest)
         for c, (a, b) in enumerate(pairwise(ends))
     ]
 
@@ -64,6 +72,7 @@ class RankEngine(Engine):
 
     kinds: tuple[str, ...] = ("lambda", "u")  # that are exchanged in an iteration
     most_chunks, chunk_bytes = 8, 16 << 20  # of an iteration: less is not worth two more messages
+    lag = 2  # chunks from the v phase to the lambda phase, while whose messages travel
 
     def __init__(
         self,
@@ -81,7 +90,7 @@ class RankEngine(Engine):
         wanted = chunks or self._best_chunks(bytes_per_iteration(problem), groups, threads)
         # Every rank must cut in the same way: the messages are those of whole chunks.
         wanted = min(groups, team.decide("number of chunks", wanted))
-        self._chunks = cut_chunks(groups, problem.tiles.group, tiles, wanted)
+        self._chunks = cut_chunks(groups, problem.tiles.group, tiles, wanted, self.lag)
         self.problem, self.team = problem, team
         self.halo = team.halo_for(self._whole_plan(network))
         super().__init__(problem, network, steps, schedule="tiles", threads=threads, team=team)
@@ -122,7 +131,7 @@ class RankEngine(Engine):
         several, anchors = self.team.whole.agents > 1, int(self.anchored)
         own, every = self.problem.agents, self.problem.agents + len(self.halo.halo)
         sums = len(self._plan.near.part_start) - 1
-        slots = (LAG + 1) * max(chunk.stop - chunk.first for chunk in self._chunks)
+        slots = (self.lag + 1) * max(chunk.stop - chunk.first for chunk in self._chunks)
         return State(
             theta=np.zeros(d),
             theta_out=np.zeros(d),
@@ -160,7 +169,7 @@ class RankEngine(Engine):
         hook = Hook(answer)
         rows = self._coming, self._leaving, self._first.coming, self._first.leaving
         course = self._course._replace(hook=address_of(hook))
-        iterate_chunks(count, self._table, self._messages, *rows, self._turns, *self._shared(course))
+        iterate_chunks(count, self.lag, self._table, self._messages, *rows, self._turns, *self._shared(course))
         if faults:
             raise faults[0]
         self.iteration += count
@@ -175,7 +184,7 @@ class RankEngine(Engine):
     def _answer(self, event: int, c: int) -> int:
         """Wait for the messages of the pieces at c, or send what they made; 1 where lambda of others is news."""
         exchange, arrived = self.exchange, False
-        v_phase, behind = c < len(self._chunks) and self.team.whole.agents > 1, c - LAG
+        v_phase, behind = c < len(self._chunks) and self.team.whole.agents > 1, c - self.lag
         if event == READY:
             if v_phase:
                 arrived = exchange.running("lambda", c)
@@ -232,11 +241,11 @@ class RankEngine(Engine):
 class FastRankEngine(Halpern, RankEngine):
     """The fast method on a rank: 2 p+ - p is exchanged an iteration, lambda at a look, dp and c at a restart.
 
-    X of a chunk should still be in the third-level cache when, `LAG` chunks later, it is read again.
+    X of a chunk should still be in the third-level cache when, in the next turn, it is read again.
     """
 
     kinds = ("u", "first")
-    most_chunks, chunk_bytes = 64, 2 << 20
+    most_chunks, chunk_bytes, lag = 32, 4 << 20, 1
 
     def _vectors(self) -> int:
         return 2 * self._gossip.rounds if self._gossip else FAST_EXCHANGES

@@ -13,7 +13,7 @@ Which = npt.NDArray[np.bool_]
 
 
 def inner_agents(near: Neighbours, hears: Which, first_here: bool) -> Which:
-    """Those that read own rows only; and where they hear agent 1, it is one of them, for it answers when it knows all."""
+    """Those that read own rows only. Agent 1 answers when it knows all: who hears it is inner only if it is."""
     agents = len(near.degree)
     inner = np.array([bool((rows_read(near, np.array([j])) < agents).all()) for j in range(agents)])
     return inner & (~hears | (first_here and inner[0]))
