@@ -1,6 +1,7 @@
 """Ranks of MPI against threads on this machine, and a model of many more ranks made of the measured terms.
 
-Each measurement is a process (or R of them) of its own, in turn, best of several rounds. The model is of weak scaling:
+Each measurement is a process (or R of them) of its own, in turn, best of several rounds. The fast method is timed
+beside the paper's, in blocks that alternate. The model is of weak scaling:
 every rank has as many samples, columns and agents as a rank had at the largest R with a core for each rank, and the
 agents are a lattice with diagonals, cut into blocks. A rank then has up to 8 neighbours and sends a row for each agent
 on the edge of its block:
@@ -20,6 +21,7 @@ from collections.abc import Callable
 from statistics import median
 from typing import Any
 
+from fdglm_bench.cases import DTYPES, Axes
 from fdglm_fast.errors import UsageError
 from fdglm_fast.mpi.launch import find_mpiexec
 
@@ -34,6 +36,8 @@ COLUMNS = (
     "wait\nms",
     "times\nthreads",
     "median of\nrounds",
+    "fast\nms",
+    "times\npaper",
     "memory\nGB/s",
     "sent\nMB",
 )
@@ -47,7 +51,17 @@ MODEL_COLUMNS = (
     "overlapped\nms",
     "efficiency",
 )
+KEPT = ("iteration_ms", "fast_ms", "fast_times_paper", "memory_gb_s")  # of every round
 SLOWEST = 600.0  # seconds for one measurement
+
+
+def the_case(axes: Axes, features: int) -> dict[str, Any]:
+    """The one case that ranks are measured on: 64 agents on rgg, f64, unless --cases says otherwise."""
+    chosen = [axes.agents or (min(64, features),), axes.graph or ("rgg",), axes.dtype or ("f64",)]
+    if axes.threads or any(len(values) > 1 for values in chosen):
+        raise UsageError("with --ranks, --cases may name one m, one graph and one dtype.")
+    (agents,), (graph,), (dtype,) = chosen
+    return {"agents": agents, "graph": graph, "dtype": DTYPES[dtype]}
 
 
 def parse_ranks(text: str, agents: int) -> list[int]:
@@ -75,12 +89,17 @@ def _name(ranks: int | None) -> str:
 
 
 def compare(measured: list[dict[str, Any]], threads: list[dict[str, Any]]) -> dict[str, Any]:
-    """The best round, against the best of threads; and the rounds, each against the threads of the same one."""
+    """The best round, against the best of threads; and the rounds, each against the threads of the same one.
+
+    The fast method's time is its own best; its ratio the median of the rounds', each the median of its blocks'.
+    """
     best, base = (min(some, key=lambda one: one["iteration_ms"]) for some in (measured, threads))
     times = [one["iteration_ms"] / other["iteration_ms"] for one, other in zip(measured, threads, strict=True)]
-    rounds = [{name: one[name] for name in ("iteration_ms", "memory_gb_s")} for one in measured]
+    rounds = [{name: one[name] for name in KEPT} for one in measured]
     return {
         **best,
+        "fast_ms": min(one["fast_ms"] for one in measured),
+        "fast_times_paper": median(one["fast_times_paper"] for one in measured),
         "times_threads": best["iteration_ms"] / base["iteration_ms"],
         "times_threads_median": median(times),
         "rounds": rounds,
@@ -177,7 +196,7 @@ def _cells(row: dict[str, Any]) -> list[str]:
     head = ["threads", ""] if row["ranks"] is None else ["mpi", str(row["ranks"])]
     times = [ms(name) for name in ("iteration_ms", "compute_ms", "exchange_ms", "wait_ms")]
     sent = f"{row['bytes_per_iteration'] / 1e6:.2f}" if "bytes_per_iteration" in row else ""
-    against = [f"{row[name]:.2f}" for name in ("times_threads", "times_threads_median")]
+    against = [f"{row[name]:.2f}" for name in ("times_threads", "times_threads_median", "fast_ms", "fast_times_paper")]
     return [*head, str(row["threads"]), *times, *against, f"{row['memory_gb_s']:.0f}", sent]
 
 

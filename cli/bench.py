@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 )
 @click.option("--scaling", is_flag=True, help="Measure how the time grows with n and with d instead.")
 @click.option("--overhead", is_flag=True, help="Measure what checkpoints and finite checks cost instead.")
-@click.option("--ranks", metavar="R,R,...", help="Ranks of MPI against threads instead (64 agents on rgg, f64).")
+@click.option(
+    "--ranks", metavar="R,R,...", help="Ranks of MPI against threads instead, on one case (64 agents on rgg, f64)."
+)
 @click.option("--redraw", type=click.Path(), metavar="FILE.json", help="Measure nothing: show an earlier --out.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on standard output.")
 @click.option("--out", type=click.Path(), metavar="FILE.json", help="Save the report, after every case.")
@@ -50,10 +52,10 @@ def command(**given: Any) -> None:
     """
     from fdglm_bench.cases import check_axes, parse_axes
 
-    if given["ranks"]:
-        _bench_ranks(given)
-        return
     axes = parse_axes(given["axes"])
+    if given["ranks"]:
+        _bench_ranks(axes, given)
+        return
     _check_kind(given)
     if given["redraw"]:
         report = _earlier(given)
@@ -78,31 +80,27 @@ def _check_kind(given: dict[str, Any]) -> None:
         raise UsageError("--overhead goes neither with --scaling nor with --figures.")
 
 
-def _bench_ranks(given: dict[str, Any]) -> None:
+def _bench_ranks(axes: Axes, given: dict[str, Any]) -> None:
     """Ranks against threads, with a model of many more ranks."""
-    from fdglm_bench.ranks import measure_ranks, parse_ranks, print_ranks
+    from fdglm_bench.cases import check_axes
+    from fdglm_bench.ranks import measure_ranks, parse_ranks, print_ranks, the_case
     from fdglm_bench.run import saver
     from fdglm_cli.terminal import say
     from fdglm_fast.errors import UsageError
     from fdglm_fast.files import check_output
 
-    if (
-        given["axes"]
-        or given["scaling"]
-        or given["overhead"]
-        or given["redraw"]
-        or given["figures"]
-        or given["schedule"] != "auto"
-    ):
-        raise UsageError("--ranks goes with --samples, --features, --repeat, --quick, --json, --out and --force only.")
+    if any(given[name] for name in ("scaling", "overhead", "redraw", "figures")) or given["schedule"] != "auto":
+        raise UsageError(
+            "--ranks goes with --cases, --samples, --features, --repeat, --quick, --json, --out and --force only."
+        )
     n, d = _size(given)
-    agents = min(64, d)
-    ranks = parse_ranks(given["ranks"], agents)
+    check_axes(axes, d, scaling=False)
+    case = the_case(axes, d)
+    ranks = parse_ranks(given["ranks"], case["agents"])
     if given["out"]:
         check_output(given["out"], given["force"])
     count, blocks = (20, 2) if given["quick"] else (40, 3)
-    asked = {"samples": n, "features": d, "agents": agents, "graph": "rgg", "dtype": "float64"}
-    asked |= {"iterations": count, "blocks": blocks}
+    asked = {"samples": n, "features": d, **case, "iterations": count, "blocks": blocks}
     report = {"command": shlex.join(["fdglm", *sys.argv[1:]])}
     report |= measure_ranks(asked, ranks, given["repeat"] or (1 if given["quick"] else 3), say)
     saver(given["out"], given["force"])(report)

@@ -20,7 +20,7 @@ from fdglm_bench.machine import machine_facts
 from fdglm_bench.measure import fill_engine, new_engine
 from fdglm_bench.numpy_rival import NumpyRival, Variant
 from fdglm_bench.passes import batches_for, blocks_of
-from fdglm_bench.ranks import compare
+from fdglm_bench.ranks import compare, the_case
 from fdglm_bench.scaling import fit_line, scaling_points
 from fdglm_bench.tune import Tuner
 from fdglm_cli.bench import command
@@ -359,13 +359,30 @@ def test_too_many_threads() -> None:
     assert isinstance(result.exception, UsageError) and "threads must be from 1" in str(result.exception)
 
 
+@pytest.mark.parametrize("cases", ["m=4|8", "graph=ring|star", "dtype=f64|f32", "threads=1"])
+def test_ranks_are_measured_on_one_case(cases: str) -> None:
+    result = run("--ranks", "1", "--cases", cases)
+    assert isinstance(result.exception, UsageError) and "one m, one graph and one dtype" in str(result.exception)
+
+
+def test_the_case_of_ranks() -> None:
+    assert the_case(parse_axes(""), 2048) == {"agents": 64, "graph": "rgg", "dtype": "float64"}
+    assert the_case(parse_axes(""), 8)["agents"] == 8
+    chosen = the_case(parse_axes("m=16,graph=star,dtype=f32"), 2048)
+    assert chosen == {"agents": 16, "graph": "star", "dtype": "float32"}
+
+
 def test_ranks_are_compared_with_the_threads_of_the_same_round() -> None:
     def rounds(*times: float) -> list[dict[str, Any]]:
-        return [{"iteration_ms": time, "memory_gb_s": 30.0 + k} for k, time in enumerate(times)]
+        return [
+            {"iteration_ms": time, "memory_gb_s": 30.0 + k, "fast_ms": time + 1.0, "fast_times_paper": 1.0 + k / 10}
+            for k, time in enumerate(times)
+        ]
 
     row = compare(rounds(12.0, 9.0, 14.0), rounds(10.0, 6.0, 10.0))
     assert row["iteration_ms"] == 9.0 and row["memory_gb_s"] == 31.0  # the best round, and its memory
     assert row["times_threads"] == 1.5 and row["times_threads_median"] == 1.4
+    assert row["fast_ms"] == 10.0 and row["fast_times_paper"] == 1.1
     assert row["rounds"] == rounds(12.0, 9.0, 14.0)
 
 

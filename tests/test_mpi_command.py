@@ -264,6 +264,8 @@ def test_bench_of_ranks() -> None:
     report = strict_json(fdglm("bench", "--ranks 1,2 --quick --samples 512 --features 64 --json").out)
     assert [row["ranks"] for row in report["rows"]] == [None, 1, 2]
     assert all(len(row["rounds"]) == 1 and row["memory_gb_s"] > 0.0 for row in report["rows"])
+    assert all(row["fast_ms"] > 0.0 and row["fast_times_paper"] > 0.0 for row in report["rows"])
+    assert report["case"]["graph"] == "rgg" and report["case"]["agents"] == 64
     for row in report["rows"][1:]:
         parts = row["compute_ms"] + row["exchange_ms"] + row["wait_ms"]
         assert 0.0 < parts <= row["iteration_ms"] * (1.0 + 1e-9)
