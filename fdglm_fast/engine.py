@@ -10,6 +10,7 @@ import numpy.typing as npt
 from fdglm_fast.cost.run import Effort
 from fdglm_fast.errors import unknown_name
 from fdglm_fast.kernels.arrays import State, Steps, aligned_zeros, group_count, most_threads
+from fdglm_fast.kernels.columns import STRETCH
 from fdglm_fast.kernels.course import Course, steady
 from fdglm_fast.kernels.tally import PHASES
 from fdglm_fast.neighbours import Plan, plan_neighbours
@@ -63,6 +64,8 @@ class Engine:
 
     kept: tuple[str, ...] = KEPT
     anchored = False  # whether the state has an anchor (see `fdglm_fast.halpern`)
+    stretch_bytes = 128 << 20  # of an iteration, from which on X comes from the memory, and may be read in stretches
+    stretch_widths = 8, 64  # columns of an agent in the mean, for which it is then faster
 
     def __init__(
         self,
@@ -106,9 +109,32 @@ class Engine:
         sigma = np.full(problem.agents, steps.sigma / problem.n, problem.dtype)
         none = np.zeros(0, problem.dtype)
         number = problem.dtype.type
-        first = number(steps.sigma / problem.n)
-        zero, every = number(0), np.zeros(0)
-        return Steps(steps.tau, number(t), sigma, first, False, zero, zero, every, none, none > 0, none, zero, False)
+        return Steps(
+            tau=steps.tau,
+            t=number(t),
+            agents=np.arange(problem.agents),
+            s=sigma,
+            first=number(steps.sigma / problem.n),
+            fast=False,
+            gain=number(0),
+            pull=number(0),
+            scale=np.zeros(0),
+            mix=none,
+            hears=none > 0,
+            joined=none,
+            shift=number(0),
+            stretch=self._stretch(),
+        )
+
+    def _stretch(self) -> int:
+        """Of how many agents X is read at a time, 0 if it goes with each agent's rows (see `kernels/columns.py`)."""
+        large = bytes_per_iteration(self.problem) > self.stretch_bytes
+        return self._longest_stretch() if large and self.schedule == "tiles" else 0
+
+    def _longest_stretch(self) -> int:
+        least, most = self.stretch_widths
+        agents, width = self.problem.agents, self.problem.d / self.problem.agents
+        return max(1, int(STRETCH / width)) if agents == 1 or least <= width <= most else 0
 
     def _make_course(self, steps: Any) -> Course:
         """How they change from iteration to iteration."""
@@ -139,7 +165,7 @@ class Engine:
             w=aligned_zeros((d,), dtype),
             partial=aligned_zeros((groups, d), np.float64),
             u=aligned_zeros((slots, several, B), dtype),
-            q=aligned_zeros((slots, several * anchors, B), dtype),
+            q=aligned_zeros((slots, several, B), dtype),
             front=aligned_zeros((slots, 2, B), dtype),
             pool=aligned_zeros((slots, sums, B), dtype),
             line=aligned_zeros((most, 1, B), dtype),

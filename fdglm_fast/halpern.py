@@ -37,7 +37,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fdglm_fast.cost.run import Effort
-from fdglm_fast.engine import KEPT, Engine, bytes_per_iteration
+from fdglm_fast.engine import KEPT, Engine
 from fdglm_fast.gossip import Gossip
 from fdglm_fast.kernels.arrays import Steps
 from fdglm_fast.kernels.course import Course
@@ -48,7 +48,6 @@ from fdglm_fast.network import Network
 from fdglm_fast.problem import Problem
 from fdglm_fast.team import Team
 
-STRETCH_BYTES = 24 << 20  # of an iteration, from which on X comes from the memory, and is best read in stretches
 Array = npt.NDArray[np.float64]
 
 
@@ -86,6 +85,7 @@ class Halpern(Engine):
 
     kept = (*KEPT, "theta_anchor", "p_anchor", "lam_anchor", "common")
     anchored = True
+    stretch_bytes = 24 << 20
 
     def __init__(
         self,
@@ -119,6 +119,7 @@ class Halpern(Engine):
         return Steps(
             tau=self.problem.n * unit.tau_theta,
             t=number(0),
+            agents=np.arange(len(members)),
             s=np.zeros(len(members), kind),
             first=number(0),
             fast=True,
@@ -129,8 +130,12 @@ class Halpern(Engine):
             hears=(joined != 0) & (members[: joined.size] > 0),
             joined=joined.astype(kind),
             shift=number(shift),
-            stretches=mix.size > 0 and self.schedule == "tiles" and bytes_per_iteration(self.problem) > STRETCH_BYTES,
+            stretch=self._stretch(),
         )
+
+    def _longest_stretch(self) -> int:
+        """All agents' X w comes before any of their v."""
+        return self.problem.agents if self._network.agents > 1 else 0
 
     def _make_course(self, steps: LocalSteps) -> Course:
         kind, members, unit = self.problem.dtype, self.team.members, steps.with_weight(1.0)

@@ -100,15 +100,15 @@ def solve_on(comm: Any, case: dict[str, Any], specimen: Any, **more: Any) -> tup
 def bits(cases: list[dict[str, Any]]) -> Any:
     """Hashes of what each case gives; with `stretches` X is read, with `chunks` cut, as in large problems."""
     comm, found = world(), []
-    from fdglm_fast import halpern
     from fdglm_fast.mpi.engine import FastRankEngine, RankEngine
 
-    usual = halpern.STRETCH_BYTES
-    engines = {engine: (engine.most_chunks, engine.chunk_bytes) for engine in (RankEngine, FastRankEngine)}
+    engines = (RankEngine, FastRankEngine)
+    usual = [(engine.most_chunks, engine.chunk_bytes, engine.stretch_bytes) for engine in engines]
+    RankEngine.stretch_widths = 0, 1 << 30  # what is read in stretches, once it is large
     for case in cases:
-        halpern.STRETCH_BYTES = 0 if case.get("stretches") else usual
-        for engine, sizes in engines.items():
-            engine.most_chunks, engine.chunk_bytes = (case["chunks"], 1) if "chunks" in case else sizes
+        for engine, (most, size, large) in zip(engines, usual, strict=True):
+            engine.most_chunks, engine.chunk_bytes = (case["chunks"], 1) if "chunks" in case else (most, size)
+            engine.stretch_bytes = 0 if case.get("stretches") else large
         _, result = solve_on(comm, case, make(case))
         found.append(hashes(result, [result.theta_average, result.theta_last]))
     return found if comm.rank == 0 else None

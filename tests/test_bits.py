@@ -13,11 +13,14 @@ from specimens import LOSSES, PENALTIES, Specimen, specimen
 
 from fdglm_fast import engine as engine_module
 from fdglm_fast.engine import Engine
+from fdglm_fast.halpern import FastEngine
 from fdglm_fast.kernels.arrays import group_count, most_threads
+from fdglm_fast.local_steps import local_steps
 from fdglm_fast.neighbours import plan_neighbours
 from fdglm_fast.network import Network, build_network
 from fdglm_fast.solver import Options, solve
-from fdglm_fast.steps import Given
+from fdglm_fast.steps import Given, choose_steps
+from fdglm_fast.team import Team
 
 ITERATIONS = 12
 # Samples: several groups of two tiles each, the last group and the last tile incomplete.
@@ -172,3 +175,35 @@ def test_the_hashes_can_tell(run: Callable[..., Hashes]) -> None:
     assert run(case, **plain) == before
     case.problem.tiles.X[0, 0, 0] *= 1.0 + 1e-9
     assert all(a != b for a, b in zip(before, run(case, **plain), strict=True))
+
+
+@pytest.mark.parametrize("method", ["paper", "fast"])
+@TYPES
+def test_x_in_stretches_or_with_the_rows(method: str, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Large problems are read in stretches, and so is this one when it is told that it is large.
+
+    Agents differ in their columns, and the stretches of the paper's method, three agents, do not divide them.
+    """
+    case = specimen("logistic", "l1", build_network("er:0.7", 7, seed=1), shape=(SAMPLES[dtype] // 4, 45), dtype=dtype)
+    problem = case.problem
+    given = Given(chi=float(np.linalg.norm(case.X, 2)), R=0.1)
+    monkeypatch.setattr(Engine, "stretch_widths", (0, 45))
+    monkeypatch.setattr(engine_module, "STRETCH", 21)
+
+    def state(bytes_of_a_large_one: int) -> tuple[Engine, bytes]:
+        monkeypatch.setattr(Engine, "stretch_bytes", bytes_of_a_large_one)
+        monkeypatch.setattr(FastEngine, "stretch_bytes", bytes_of_a_large_one)
+        if method == "fast":
+            steps: Any = local_steps(Team(problem), case.network)
+            engine: Engine = FastEngine(problem, case.network, steps, schedule="tiles", tally=True)
+        else:
+            steps = choose_steps(problem, case.network, given, None)
+            engine = Engine(problem, case.network, steps, schedule="tiles", tally=True)
+        engine.advance(77)
+        kept = b"".join(np.ascontiguousarray(array).tobytes() for array in engine.snapshot().values())
+        return engine, kept + b"".join(count.tobytes() for count in engine.executed().values())
+
+    (small, one), (large, other) = state(1 << 40), state(0)
+    assert (small._steps.stretch, large._steps.stretch) == (0, {"paper": 3, "fast": 7}[method])
+    assert np.abs(small.last).max() > 0 and one == other
+    assert method == "paper" or getattr(large.effort, "restarts", 0) >= 1

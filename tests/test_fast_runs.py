@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fdglm_fast import halpern
 from fdglm_fast.cost.model import phase_model
 from fdglm_fast.cost.run import Effort, run_cost
 from fdglm_fast.errors import DataError, UsageError
@@ -193,23 +192,6 @@ def test_the_steps_are_valid(graph: str, w: float) -> None:
     left = steps.tau_theta * (mixing @ blocks) @ (mixing @ blocks).T + np.kron(N, np.eye(n))
     largest = np.linalg.eigvalsh(left)[-1]
     assert 0.5 < largest <= 1.0 + 1e-9
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_the_same_bits_whether_x_is_read_in_stretches_or_not(dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Large problems read it in stretches; this one does when it is told that every problem is large."""
-    case, network = problem("logistic", "l1", 0.01, dtype), build_network("er:0.7", 6, 1)
-
-    def state(bytes_of_a_large_one: int) -> tuple[FastEngine, bytes]:
-        monkeypatch.setattr(halpern, "STRETCH_BYTES", bytes_of_a_large_one)
-        engine = FastEngine(case, network, local_steps(Team(case), network), schedule="tiles", tally=True)
-        engine.advance(77)
-        kept = b"".join(np.ascontiguousarray(array).tobytes() for array in engine.snapshot().values())
-        return engine, kept + b"".join(count.tobytes() for count in engine.executed().values())
-
-    (small, one), (large, other) = state(halpern.STRETCH_BYTES), state(0)
-    assert (small._steps.stretches, large._steps.stretches) == (False, True)
-    assert large.period.restarts >= 1 and one == other
 
 
 def test_a_zero_block_and_one_agent() -> None:

@@ -38,6 +38,7 @@ OTHERS: list[dict[str, Any]] = [
     {"loss": "absolute", "penalty": "none", "graph": "star", "agents": 6, "placement": 4, "rule": "tight", "R": None},
     {"loss": "poisson", "penalty": "l2", "graph": "path", "agents": 5, "R": None},
     {"loss": "logistic", "penalty": "l1", "graph": "rgg:0.5", "agents": 16, "chunks": 7, **GIVEN},
+    {"loss": "logistic", "penalty": "l1", "graph": "rgg:0.5", "agents": 16, "chunks": 3, "stretches": True, **GIVEN},
 ]
 
 

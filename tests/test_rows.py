@@ -36,7 +36,7 @@ def add_weighted_rows(
 
 @scalar
 def add_matvec(out: Any, slot: int, X: Any, tile: int, w: Any, start: int, stop: int) -> None:
-    store(out, slot, 0, rows.add_matvec(load(out, slot, 0), X, tile, w, start, stop))
+    store(out, slot, 0, rows.add_matvec(load(out, slot, 0), X, tile, w, start, stop, 3))
 
 
 @scalar
@@ -51,14 +51,14 @@ def product(out: Any, slot: int, X: Any, tile: int, w: Any, start: int, stop: in
 
 @scalar
 def dot_columns(g: Any, group: int, first: bool, X: Any, lam: Any, tile: int, row: int, start: int, stop: int) -> None:
-    rows.dot_columns(g, group, first, X, tile, load(lam, tile, row), start, stop)
+    rows.dot_columns(g, group, first, X, tile, load(lam, tile, row), start, stop, 3)
 
 
 @scalar
 def dot_columns_apart(
     g: Any, group: int, first: bool, X: Any, lam: Any, tile: int, row: int, start: int, stop: int
 ) -> None:
-    rows.dot_columns_apart(g, group, first, X, tile, load(lam, tile, row), start, stop, tile + 1)
+    rows.dot_columns_apart(g, group, first, X, tile, load(lam, tile, row), start, stop, 1 << 20)
 
 
 def normal(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> Any:

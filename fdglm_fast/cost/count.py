@@ -121,7 +121,7 @@ def state(instance: Instance, make: Maker, owner: npt.NDArray[np.int64], sums: i
         w=np.empty(d, object),
         partial=np.empty((-(-tiles // instance.group), d), object),
         u=np.empty((slots, several, B), object),
-        q=np.empty((slots, several * anchors, B), object),
+        q=np.empty((slots, several, B), object),
         front=np.empty((slots, 2, B), object),
         pool=np.empty((slots, sums, B), object),
         line=np.empty((1, 1, B), object),
@@ -154,6 +154,7 @@ def count(instance: Instance, ledger: Ledger) -> None:
     steps = Steps(
         tau,
         t,
+        np.arange(instance.agents),
         s,
         first=s[0],
         fast=fast,
@@ -164,7 +165,7 @@ def count(instance: Instance, ledger: Ledger) -> None:
         hears=np.array(joined if mixed else []) > 0.0,
         joined=make.constants(joined if mixed else []),
         shift=make.constant(0.4),
-        stretches=False,
+        stretch=0,
     )
     now = state(instance, make, owner, len(near.part_start) - 1)
     kernel = iterate_agents if instance.schedule == "agents" else iterate_tiles

@@ -70,6 +70,7 @@ class Steps(NamedTuple):
 
     tau: float
     t: Any  # scalar of the data's dtype, as are `first`, `gain`, `pull` and `shift`
+    agents: Any  # int64: those that are here
     s: Any  # (m,), dtype of the data
     first: Any  # the step of agent 1's dual prox
     fast: bool  # the method
@@ -80,7 +81,7 @@ class Steps(NamedTuple):
     hears: Any  # (m,) bool: whether agent j is a neighbour of agent 1; empty likewise
     joined: Any  # (m,), dtype of the data: the weight of that edge; empty likewise
     shift: Any  # t s_1/first
-    stretches: bool  # each pass over a tile of X goes by itself, not between rows; only where steps are mixed
+    stretch: int  # agents whose columns go through a pass over X together; 0: each goes with its rows
     look: bool = False  # form the sums of `State.moves`
     restart: bool = False  # z+ becomes the anchor (see `anchor.py`)
 

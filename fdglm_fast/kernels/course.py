@@ -81,6 +81,7 @@ def next_steps(steps: Steps, course: Course) -> Steps:
     return Steps(
         steps.tau / period[W],
         numbers[T],
+        steps.agents,
         steps.s,
         numbers[FIRST],
         steps.fast,
@@ -91,7 +92,7 @@ def next_steps(steps: Steps, course: Course) -> Steps:
         steps.hears,
         steps.joined,
         numbers[SHIFT],
-        steps.stretches,
+        steps.stretch,
         not due and period[K] % CHECK == 0,
         due,
     )

@@ -21,7 +21,7 @@ from fdglm_fast.kernels.arrays import Model, Tiles
 from fdglm_fast.kernels.line import load
 from fdglm_fast.kernels.losses import conjugate, dual_step, slope, value
 from fdglm_fast.kernels.penalties import value_all
-from fdglm_fast.kernels.rows import dot_columns, product
+from fdglm_fast.kernels.rows import dot_columns_apart, product
 
 
 @scalar
@@ -120,7 +120,7 @@ def block_dots(
         target[b] = source[b]
     line = load(rows, thread, 0)
     for j in range(offsets.size - 1):
-        dot_columns(partial, group, first, X, tile, line, offsets[j], offsets[j + 1])
+        dot_columns_apart(partial, group, first, X, tile, line, offsets[j], offsets[j + 1], X.shape[1])
 
 
 @kernel
@@ -182,7 +182,9 @@ def gram(q: Any, partial: Any, tiles: Tiles, offsets: Any, line: Any, rows: Any)
                 product(part, tiles.X, tile, q, first, last)
                 for b in range(part.size):
                     target[b] = part[b]
-                dot_columns(partial, group, tile == start, tiles.X, tile, load(rows, thread, 0), first, last)
+                dot_columns_apart(
+                    partial, group, tile == start, tiles.X, tile, load(rows, thread, 0), first, last, tiles.X.shape[1]
+                )
 
 
 @scalar

@@ -21,9 +21,9 @@ from typing import Any
 
 from fdglm_fast.kernels._jit import inlined
 from fdglm_fast.kernels.arrays import Neighbours, State, Steps, Tiles
+from fdglm_fast.kernels.columns import q_line
 from fdglm_fast.kernels.formulas import ascend, descend, laplacian, reflect
-from fdglm_fast.kernels.line import blank, clear, dot, load, store
-from fdglm_fast.kernels.rows import add_matvec_apart
+from fdglm_fast.kernels.line import clear, dot, load, store
 from fdglm_fast.kernels.sums import additions, neighbour_sum
 from fdglm_fast.kernels.tally import LAMBDA, V, note
 
@@ -45,7 +45,7 @@ def p_update(
     move = steps.t * (lam - load(state.common, tile, 0))
     ahead = reflect(old, move)
     follow(state.v, state.p_anchor, tile, j, old, steps.gain, move, steps)
-    q = load(state.q, slot, j) if steps.stretches else q_line(j, tile, thread, tiles, offsets, state)
+    q = load(state.q, slot, j) if steps.stretch > 0 else q_line(j, tile, thread, tiles, offsets, steps, state)
     u, rest = mix(j, ahead, q, near, steps)
     first = is_first(j, tiles)
     if first:  # it answers later: until then its row adds nothing
@@ -74,20 +74,6 @@ def follow(Z: Any, anchors: Any, tile: int, j: int, old: Any, gain: Any, move: A
         line = ascend(line, steps.pull, load(anchors, tile, j) - old)
     store(Z, tile, j, line)
     return line
-
-
-@inlined
-def q_line(j: int, tile: int, thread: int, tiles: Tiles, offsets: Any, state: State) -> Any:
-    """q_j = X_j w_j on a tile, which is mixed with those of the neighbours before lambda is known."""
-    start, stop = offsets[j], offsets[j + 1]
-    note(state.tally, thread, LAMBDA, j, (2 * (stop - start) - 1) * state.lam.shape[2])
-    return add_matvec_apart(blank(state.lam), tiles.X, tile, state.w, start, stop)
-
-
-@inlined
-def q_update(j: int, tile: int, slot: int, thread: int, tiles: Tiles, offsets: Any, state: State) -> None:
-    """q_j is kept for `mix`."""
-    store(state.q, slot, j, q_line(j, tile, thread, tiles, offsets, state))
 
 
 @inlined

@@ -20,12 +20,13 @@ from numba import get_thread_id, prange
 from fdglm_fast.kernels._jit import driver, inlined, kernel, scalar
 from fdglm_fast.kernels.anchor import anchor_agent, anchor_tile, publish_p
 from fdglm_fast.kernels.arrays import Model, Neighbours, State, Steps, Tiles
+from fdglm_fast.kernels.columns import g_update, q_update
 from fdglm_fast.kernels.course import Course, begin_anew, conclude, next_steps, take_weight
-from fdglm_fast.kernels.fast_updates import look_update, q_update
+from fdglm_fast.kernels.fast_updates import is_first, look_update
 from fdglm_fast.kernels.line import fetch, load
 from fdglm_fast.kernels.sums import shared_sum
 from fdglm_fast.kernels.theta import theta_update
-from fdglm_fast.kernels.updates import first_update, g_update, lambda_update, v_update
+from fdglm_fast.kernels.updates import first_update, lambda_update, v_update
 
 COLUMNS = 512  # columns of g that one thread sums up at a time
 
@@ -63,9 +64,9 @@ def v_tile(
     if steps.look:
         for j in range(state.v.shape[1]):
             look_update(j, tile, slot, tiles, near, state)
-    if steps.stretches:
+    if steps.fast and steps.stretch > 0:
         for j in range(state.v.shape[1]):
-            q_update(j, tile, slot, thread, tiles, offsets, state)
+            q_update(j, tile, slot, thread, tiles, offsets, steps, state)
     for j in range(state.v.shape[1]):
         v_update(j, tile, slot, thread, tiles, offsets, near, steps, state)
 
@@ -85,21 +86,29 @@ def lambda_tile(
 ) -> None:
     """lambda+ of some agents on one tile, and its part of X' lambda+.
 
-    `following` is the tile whose v comes next: the next one, unless that has been done. The memory is asked for the
-    next tile's lambda and, if its v follows, for that. Where X is read in stretches, all of lambda goes first, as all
-    of q went before v. In the fast method a problem that stays in cache is better off without both.
+    Where X is read in stretches, the rows of a stretch go between the two passes; the fast method makes q before v, and
+    its stretch is all agents. `following` is the tile whose v comes next: the next one, unless that has been done. The
+    memory is asked for the next tile's lambda and, if its v follows, for that; in the fast method a problem that stays
+    in cache is better off without.
     """
-    for j in agents:
-        if steps.stretches or not steps.fast:
-            fetch_lambda(j, tile + 1, state)
-            if following == tile + 1 and state.v.shape[1] > 0:
-                fetch_v(j, tile + 1, steps, state)
-        line = lambda_update(j, tile, slot, thread, tiles, offsets, near, steps, state)
-        if not steps.stretches:
-            g_update(j, tile, following, thread, line, tiles, offsets, steps, state)
-    if steps.stretches:
-        for j in agents:
-            g_update(j, tile, following, thread, load(state.lam, tile, j), tiles, offsets, steps, state)
+    apart = steps.stretch > 0
+    for begin in range(0, len(agents), max(steps.stretch, 1)):
+        stretch = agents[begin : begin + max(steps.stretch, 1)]
+        if apart and not steps.fast:
+            for j in stretch:
+                if not is_first(j, tiles):
+                    q_update(j, tile, slot, thread, tiles, offsets, steps, state)
+        for j in stretch:
+            if apart or not steps.fast:
+                fetch_lambda(j, tile + 1, state)
+                if following == tile + 1 and state.v.shape[1] > 0:
+                    fetch_v(j, tile + 1, steps, state)
+            line = lambda_update(j, tile, slot, thread, tiles, offsets, near, steps, state)
+            if not apart:
+                g_update(j, tile, following, thread, line, tiles, offsets, steps, state)
+        if apart:
+            for j in stretch:
+                g_update(j, tile, following, thread, load(state.lam, tile, j), tiles, offsets, steps, state)
 
 
 @scalar
@@ -120,7 +129,7 @@ def tile_update(
         for q in range(state.pool.shape[1]):
             shared_sum(q, state.u, slot, slot, slot, near, state)
     first_update(tile, slot, slot, tiles, offsets, near, model, steps, state)
-    lambda_tile(range(agents), tile, slot, slot, tile + 1, tiles, offsets, near, steps, state)
+    lambda_tile(steps.agents, tile, slot, slot, tile + 1, tiles, offsets, near, steps, state)
     if steps.restart:
         for j in range(state.v.shape[1]):
             publish_p(j, tile, slot, state)

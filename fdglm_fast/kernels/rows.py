@@ -4,19 +4,17 @@ Arrays of vectors are tiled, shape (tiles, rows, B): row r of tile k holds B con
 Each routine is a plain Python function, which is its definition and runs when the JIT is off, and an `@overload` that
 replaces it in compiled code by explicit vectors (see `line.py` and `lanes.py`).
 
-X is walked through column by column, twice: by a `matvec` and, once the new lambda is known, by `dot_columns`. How the
-memory is asked for what comes next depends on what lies between the two, and was found by measuring.
+X is walked through column by column, twice: by a matvec and, once the new lambda is known, by `dot_columns`. Columns
+are taken in turn, so that the processor sees by itself what comes next. How the memory is asked besides depends on what
+lies between the two passes, and was found by measuring.
 
-add_matvec, dot_columns              a block of columns goes through both, one after the other. Both ask for the column
-                                     that is as far ahead as the block is long. (Asked once, at either place, it comes
-                                     later.) Two parts of a block are multiplied side by side.
-add_matvec_apart, dot_columns_apart  all blocks of a tile go through the first before any goes through the second. The
-                                     first asks for nothing and takes the columns in turn, so that the processor sees by
-                                     itself what comes next. The second reads what is in cache already and asks for
-                                     every other line of the tile that the memory has to bring next, on ranks not
-                                     the one after it; the line beside it comes along, for the matrix is aligned to
-                                     pairs of lines. (Asked for every line, the first-level cache has no room left for
-                                     the misses of the second pass.)
+add_matvec, dot_columns              a block of columns goes through both, one after the other, and both ask for the
+                                     columns `ahead` of these. (Asked once, at either place, they come later.)
+add_matvec_apart, dot_columns_apart  all blocks of a stretch go through the first before any goes through the second.
+                                     The first asks for nothing. The second reads what is in cache already and asks
+                                     for every other line of the columns `ahead`; the line beside it comes along, for
+                                     the matrix is aligned to pairs of lines. (Asked for every line, the first-level
+                                     cache has no room left for the misses of the second pass.)
 """
 
 from __future__ import annotations
@@ -32,7 +30,6 @@ from fdglm_fast.kernels.lanes import VECTORS, Loop, Row, index, intrinsic, numbe
 from fdglm_fast.kernels.line import LineType, _store, blank, fold, line_of, vectors_of
 
 STREAMS = 2  # columns that `add_matvec` reads side by side, each with accumulators of its own
-AHEAD = 64  # columns, of 256 bytes, that the memory is asked for ahead, at least
 
 
 def add_rows(total: Any, Z: Any, tile: int, which: Any, start: int, stop: int) -> Any:
@@ -49,7 +46,7 @@ def add_weighted_rows(total: Any, Z: Any, tile: int, which: Any, weight: Any, st
     return total
 
 
-def add_matvec(total: Any, X: Any, tile: int, w: Any, start: int, stop: int) -> Any:
+def add_matvec(total: Any, X: Any, tile: int, w: Any, start: int, stop: int, ahead: int) -> Any:
     """total + sum of X[tile, c] * w[c] over the columns start <= c < stop."""
     for c in range(start, stop):
         total = total + X[tile, c] * w[c]
@@ -57,8 +54,8 @@ def add_matvec(total: Any, X: Any, tile: int, w: Any, start: int, stop: int) -> 
 
 
 def add_matvec_apart(total: Any, X: Any, tile: int, w: Any, start: int, stop: int) -> Any:
-    """`add_matvec`, where all of a tile's blocks go through this before any goes through `dot_columns_apart`."""
-    return add_matvec(total, X, tile, w, start, stop)
+    """`add_matvec`, where all blocks of a stretch go through this before any goes through `dot_columns_apart`."""
+    return add_matvec(total, X, tile, w, start, stop, 0)
 
 
 def product(out: Any, X: Any, tile: int, w: Any, start: int, stop: int) -> None:
@@ -68,7 +65,9 @@ def product(out: Any, X: Any, tile: int, w: Any, start: int, stop: int) -> None:
         out += X[tile, c] * w[c]
 
 
-def dot_columns(g: Any, group: int, first: bool, X: Any, tile: int, line: Any, start: int, stop: int) -> None:
+def dot_columns(
+    g: Any, group: int, first: bool, X: Any, tile: int, line: Any, start: int, stop: int, ahead: int
+) -> None:
     """g[group, c] += X[tile, c]' line for the columns start <= c < stop; `first` sets instead of adding."""
     for c in range(start, stop):
         total = X[tile, c, 0] * line[0]
@@ -78,10 +77,10 @@ def dot_columns(g: Any, group: int, first: bool, X: Any, tile: int, line: Any, s
 
 
 def dot_columns_apart(
-    g: Any, group: int, first: bool, X: Any, tile: int, line: Any, start: int, stop: int, following: int
+    g: Any, group: int, first: bool, X: Any, tile: int, line: Any, start: int, stop: int, ahead: int
 ) -> None:
-    """`dot_columns`, where all of a tile's blocks went through `add_matvec_apart` before; then comes `following`."""
-    dot_columns(g, group, first, X, tile, line, start, stop)
+    """`dot_columns`, where all blocks of a stretch went through `add_matvec_apart` before."""
+    dot_columns(g, group, first, X, tile, line, start, stop, ahead)
 
 
 def _gather(weighted: bool) -> Any:
@@ -116,41 +115,30 @@ _gather_unit: Any = _gather(weighted=False)
 _gather_weighted: Any = _gather(weighted=True)
 
 
-def _block(builder: Any, start: Any, stop: Any) -> Any:
-    """How many columns ahead the memory is asked: a block, and for small ones more than that."""
-    block, least = builder.sub(stop, start), index(AHEAD)
-    return builder.select(builder.icmp_signed("<", block, least), least, block)
-
-
-def _matvec(in_turn: bool) -> Any:
-    """The columns of a block in turn, or two parts of it side by side, for which the memory is asked ahead."""
+def _matvec(every: int) -> Any:
+    """The memory is asked for every so many lines of the columns `ahead` of these; 0: for nothing."""
 
     @intrinsic
-    def matvec(typing: Any, line: Any, X: Any, base: Any, w: Any, start: Any, stop: Any) -> Any:
+    def matvec(typing: Any, line: Any, X: Any, base: Any, w: Any, start: Any, stop: Any, ahead: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            _, x_t, _, w_t, _, _ = signature.args
-            line_v, x_v, base_v, w_v, position, stop_v = arguments
+            _, x_t, _, w_t, *_ = signature.args
+            line_v, x_v, base_v, w_v, position, stop_v, ahead_v = arguments
             source = Row(context, builder, x_t, x_v)
             sets = [vectors_of(builder, line_v), *(source.zeros() for _ in range(STREAMS - 1))]
-            ahead = _block(builder, position, stop_v)
 
             def at(c: Any) -> Any:
                 return builder.add(base_v, builder.mul(c, index(source.length)))
 
             def add_column(c: Any, total: list[Any]) -> list[Any]:
                 factor = source.splat(number_at(context, builder, w_t, w_v, c))
-                if not in_turn:
-                    source.fetch(at(builder.add(c, ahead)))
+                if every:
+                    source.fetch(at(builder.add(c, ahead_v)), every)
                 return [source.fma(x, factor, t) for x, t in zip(source.load(at(c)), total, strict=True)]
 
-            part = builder.sdiv(builder.sub(stop_v, position), index(STREAMS))
-            rest = builder.add(position, builder.mul(part, index(STREAMS)))
-            end, step = (rest, STREAMS) if in_turn else (builder.add(position, part), 1)
-            loop = Loop(builder, position, end, step, [x for one in sets for x in one])
+            loop = Loop(builder, position, stop_v, STREAMS, [x for one in sets for x in one])
             for u in range(STREAMS):
-                c = builder.add(loop.i, index(u) if in_turn else builder.mul(part, index(u)))
-                sets[u] = add_column(c, loop.carried[u * VECTORS : (u + 1) * VECTORS])
-            _, carried = loop.close([x for one in sets for x in one])
+                sets[u] = add_column(builder.add(loop.i, index(u)), loop.carried[u * VECTORS : (u + 1) * VECTORS])
+            rest, carried = loop.close([x for one in sets for x in one])
             sets = [carried[u * VECTORS : (u + 1) * VECTORS] for u in range(STREAMS)]
             # What is left over when the columns do not divide.
             loop = Loop(builder, rest, stop_v, 1, sets[0])
@@ -158,13 +146,13 @@ def _matvec(in_turn: bool) -> Any:
             return line_of(builder, [tree_sum(builder, terms) for terms in zip(*sets, strict=True)])
 
         whole = types.int64
-        return line(line, X, whole, w, whole, whole), generate
+        return line(line, X, whole, w, whole, whole, whole), generate
 
     return matvec
 
 
-_matvec_of_parts: Any = _matvec(in_turn=False)
-_matvec_in_turn: Any = _matvec(in_turn=True)
+_matvec_of_block: Any = _matvec(every=1)
+_matvec_of_stretch: Any = _matvec(every=0)
 
 
 def _merge(builder: Any, a: Any, b: Any, distance: int) -> Any:
@@ -174,8 +162,8 @@ def _merge(builder: Any, a: Any, b: Any, distance: int) -> Any:
     return builder.fadd(shuffle(builder, a, b, low), shuffle(builder, a, b, high))
 
 
-def _dots(apart: bool) -> Any:
-    """The memory is asked for the next block or, where the passes are apart, for the columns `ahead` of these."""
+def _dots(every: int) -> Any:
+    """The memory is asked for every so many lines of the columns `ahead` of these."""
 
     @intrinsic
     def dots(
@@ -187,13 +175,12 @@ def _dots(apart: bool) -> Any:
             source = Row(context, builder, x_t, x_v)
             multiplier = vectors_of(builder, line_v)
             g_data = context.make_array(g_t)(context, builder, g_v).data
-            lead = ahead_v if apart else _block(builder, position, stop_v)
 
             def at(c: Any) -> Any:
                 return builder.add(base_v, builder.mul(c, index(source.length)))
 
             def column(c: Any) -> Any:
-                source.fetch(at(builder.add(c, lead)), every=2 if apart else 1)
+                source.fetch(at(builder.add(c, ahead_v)), every)
                 numbers = source.load(at(c))
                 return fold(builder, source, numbers, multiplier)
 
@@ -224,8 +211,8 @@ def _dots(apart: bool) -> Any:
     return dots
 
 
-_dots_of_block: Any = _dots(apart=False)
-_dots_of_tile: Any = _dots(apart=True)
+_dots_of_block: Any = _dots(every=1)
+_dots_of_stretch: Any = _dots(every=2)
 
 
 @overload(add_rows, jit_options=INLINED)
@@ -245,9 +232,9 @@ def _add_weighted_rows(total, Z, tile, which, weight, start, stop):  # type: ign
 
 
 @overload(add_matvec, jit_options=INLINED)
-def _add_matvec(total, X, tile, w, start, stop):  # type: ignore[no-untyped-def]
-    def compiled(total, X, tile, w, start, stop):  # type: ignore[no-untyped-def]
-        return _matvec_of_parts(total, X, tile * X.shape[1] * X.shape[2], w, start, stop)
+def _add_matvec(total, X, tile, w, start, stop, ahead):  # type: ignore[no-untyped-def]
+    def compiled(total, X, tile, w, start, stop, ahead):  # type: ignore[no-untyped-def]
+        return _matvec_of_block(total, X, tile * X.shape[1] * X.shape[2], w, start, stop, ahead)
 
     return compiled if LineType(w.dtype) == total else None
 
@@ -255,9 +242,9 @@ def _add_matvec(total, X, tile, w, start, stop):  # type: ignore[no-untyped-def]
 @overload(add_matvec_apart, jit_options=INLINED)
 def _add_matvec_apart(total, X, tile, w, start, stop):  # type: ignore[no-untyped-def]
     def compiled(total, X, tile, w, start, stop):  # type: ignore[no-untyped-def]
-        return _matvec_in_turn(total, X, tile * X.shape[1] * X.shape[2], w, start, stop)
+        return _matvec_of_stretch(total, X, tile * X.shape[1] * X.shape[2], w, start, stop, 0)
 
-    return compiled
+    return compiled if LineType(w.dtype) == total else None
 
 
 @overload(product, jit_options=INLINED)
@@ -271,23 +258,22 @@ def _product(out, X, tile, w, start, stop):  # type: ignore[no-untyped-def]
                 out[b] += column[b] * factor
 
     def compiled(out, X, tile, w, start, stop):  # type: ignore[no-untyped-def]
-        _store(out, add_matvec(blank(X), X, tile, w, start, stop))
+        _store(out, add_matvec_apart(blank(X), X, tile, w, start, stop))
 
     return compiled if out.dtype == X.dtype == w.dtype else widened
 
 
 @overload(dot_columns, jit_options=INLINED)
-def _dot_columns(g, group, first, X, tile, line, start, stop):  # type: ignore[no-untyped-def]
-    def compiled(g, group, first, X, tile, line, start, stop):  # type: ignore[no-untyped-def]
-        _dots_of_block(g, group * g.shape[1], first, X, tile * X.shape[1] * X.shape[2], line, start, stop, 0)
+def _dot_columns(g, group, first, X, tile, line, start, stop, ahead):  # type: ignore[no-untyped-def]
+    def compiled(g, group, first, X, tile, line, start, stop, ahead):  # type: ignore[no-untyped-def]
+        _dots_of_block(g, group * g.shape[1], first, X, tile * X.shape[1] * X.shape[2], line, start, stop, ahead)
 
     return compiled
 
 
 @overload(dot_columns_apart, jit_options=INLINED)
-def _dot_columns_apart(g, group, first, X, tile, line, start, stop, following):  # type: ignore[no-untyped-def]
-    def compiled(g, group, first, X, tile, line, start, stop, following):  # type: ignore[no-untyped-def]
-        ahead = (following - tile) * X.shape[1]
-        _dots_of_tile(g, group * g.shape[1], first, X, tile * X.shape[1] * X.shape[2], line, start, stop, ahead)
+def _dot_columns_apart(g, group, first, X, tile, line, start, stop, ahead):  # type: ignore[no-untyped-def]
+    def compiled(g, group, first, X, tile, line, start, stop, ahead):  # type: ignore[no-untyped-def]
+        _dots_of_stretch(g, group * g.shape[1], first, X, tile * X.shape[1] * X.shape[2], line, start, stop, ahead)
 
     return compiled

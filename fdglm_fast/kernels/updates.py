@@ -15,13 +15,13 @@ from typing import Any
 
 from fdglm_fast.kernels._jit import inlined
 from fdglm_fast.kernels.arrays import Model, Neighbours, State, Steps, Tiles
+from fdglm_fast.kernels.columns import q_line
 from fdglm_fast.kernels.fast_updates import answer, first_follow, first_half, is_first, listen, p_update
 from fdglm_fast.kernels.formulas import ascend, descend, extrapolate, laplacian
-from fdglm_fast.kernels.line import blank, load, store
+from fdglm_fast.kernels.line import load, store
 from fdglm_fast.kernels.losses import dual_step
-from fdglm_fast.kernels.rows import add_matvec, dot_columns, dot_columns_apart
 from fdglm_fast.kernels.sums import additions, neighbour_sum
-from fdglm_fast.kernels.tally import LAMBDA, THETA, V, note
+from fdglm_fast.kernels.tally import LAMBDA, V, note
 
 
 @inlined
@@ -62,14 +62,13 @@ def lambda_half(
     state: State,
 ) -> Any:
     """lambda_j + s [X_j w_j + (L u)_j] on a tile."""
-    start, stop = offsets[j], offsets[j + 1]
-    line, operations = blank(state.lam), 1
+    kept = steps.stretch > 0 and not is_first(j, tiles)
+    line, operations = load(state.q, slot, j) if kept else q_line(j, tile, thread, tiles, offsets, steps, state), 2
     if state.lam.shape[1] > 1:
         around = neighbour_sum(j, state.u, slot, state.pool, slot, near)
-        line = laplacian(near.degree[j], load(state.u, slot, j), around)
-        operations = additions(j, near) + 4
-    line = add_matvec(line, tiles.X, tile, state.w, start, stop)
-    note(state.tally, thread, LAMBDA, j, (operations + 2 * (stop - start)) * state.lam.shape[2])
+        line = line + laplacian(near.degree[j], load(state.u, slot, j), around)
+        operations = additions(j, near) + 5
+    note(state.tally, thread, LAMBDA, j, operations * state.lam.shape[2])
     return ascend(load(state.lam, tile, j), steps.s[j], line)
 
 
@@ -142,25 +141,3 @@ def lambda_update(
         line = lambda_half(j, tile, slot, thread, tiles, offsets, near, steps, state)
     store(state.lam, tile, j, line)
     return line
-
-
-@inlined
-def g_update(
-    j: int,
-    tile: int,
-    following: int,
-    thread: int,
-    line: Any,
-    tiles: Tiles,
-    offsets: Any,
-    steps: Steps,
-    state: State,
-) -> None:
-    """The tile's part of X_j' lambda_j, where lambda_j is `line`; `following` is the tile that comes next."""
-    start, stop, group = offsets[j], offsets[j + 1], tile // tiles.group
-    first = tile == group * tiles.group
-    if steps.mix.size > 0:
-        dot_columns_apart(state.partial, group, first, tiles.X, tile, line, start, stop, following)
-    else:
-        dot_columns(state.partial, group, first, tiles.X, tile, line, start, stop)
-    note(state.tally, thread, THETA, j, (stop - start) * (2 * state.lam.shape[2] - (1 if first else 0)))

@@ -146,7 +146,7 @@ class RankEngine(Engine):
             w=aligned_zeros((d,), dtype),
             partial=aligned_zeros((groups, d), np.float64),
             u=aligned_zeros((slots, every if several else 0, B), dtype),
-            q=aligned_zeros((slots, own * anchors if several else 0, B), dtype),
+            q=aligned_zeros((slots, own if several else 0, B), dtype),
             front=aligned_zeros((slots, 2, B), dtype),
             pool=aligned_zeros((slots, sums, B), dtype),
             line=aligned_zeros((most_threads(), 1, B), dtype),
