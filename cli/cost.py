@@ -75,12 +75,10 @@ def command(**given: Any) -> None:
 
 
 def _check_usage(given: dict[str, Any]) -> None:
-    from fdglm_fast.errors import UsageError, unknown_name
-    from fdglm_fast.options import METHODS
+    from fdglm_fast.errors import UsageError
+    from fdglm_fast.options import check_method
 
-    if given["method"] not in METHODS:
-        raise unknown_name("method", given["method"], METHODS)
-
+    check_method(given["method"])
     sizes = [given[name] is not None for name in ("samples", "features")]
     if given["data"] is not None and any(sizes):
         raise UsageError("give a file, or --samples and --features, not both.")

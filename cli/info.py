@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fdglm_cli.options import method_option
+
 if TYPE_CHECKING:
     from fdglm_fast.hdf5 import Source
     from fdglm_fast.survey import Survey
@@ -17,20 +19,23 @@ _SHOWN = 8
 @click.command("info")
 @click.argument("address", metavar="FILE.h5[::/GROUP]")
 @click.option("--agents", type=click.IntRange(min=1), help="M.  [default: of the partition, else 1]")
+@method_option
 @click.option("--x", "x", default="X", show_default=True, metavar="NAME", help="Dataset of the design.")
 @click.option("--y", "y", metavar="NAME", help="Dataset of the response.  [default: y, where it is there]")
 @click.option("--check/--no-check", default=True, show_default=True, help="Read all of X to check it.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(address: str, agents: int | None, x: str, y: str | None, check: bool, as_json: bool) -> None:
+def command(address: str, agents: int | None, method: str, x: str, y: str | None, check: bool, as_json: bool) -> None:
     """Shape, type, storage and checks of a problem, and the memory a solve for M agents would need."""
     from fdglm_fast.errors import DataError
     from fdglm_fast.hdf5 import open_source
+    from fdglm_fast.options import check_method
     from fdglm_fast.survey import survey
 
+    check_method(method)
     with open_source(address, x, y or "y") as source:
         if y is not None:
             source.require_response()
-        found = survey(source, agents, check)
+        found = survey(source, agents, check, method)
         if as_json:
             click.echo(json.dumps(_report(source, found)))
         else:

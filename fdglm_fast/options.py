@@ -20,6 +20,12 @@ METHODS = ("paper", "fast")
 FAST_TOLERANCE = 1e-6  # of the fast method, unless another is asked for
 
 
+def check_method(name: str) -> None:
+    """Raise UsageError where there is no such method."""
+    if name not in METHODS:
+        raise unknown_name("method", name, METHODS)
+
+
 @dataclass(frozen=True)
 class Given:
     """What the user fixed of the steps; None means: find out."""
@@ -86,8 +92,7 @@ class Options:
         return FAST_TOLERANCE if self.tol is None and self.method == "fast" else self.tol
 
     def check(self) -> None:
-        if self.method not in METHODS:
-            raise unknown_name("method", self.method, METHODS)
+        check_method(self.method)
         if self.method == "fast":
             self.steps.check_unused()
         if self.gossip < 1 or (self.gossip > 1 and self.method != "fast"):

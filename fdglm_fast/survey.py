@@ -40,8 +40,8 @@ class Survey:
         return self.memory_needed <= self.memory_available
 
 
-def survey(source: Source, agents: int | None = None, check: bool = True) -> Survey:
-    """Look at a problem for `agents` agents (default: as many as its partition names, else 1).
+def survey(source: Source, agents: int | None = None, check: bool = True, method: str = "paper") -> Survey:
+    """Look at a problem for `agents` agents (default: as many as its partition names, else 1) and a method.
 
     With `check` all of X is read, one block at a time, for non-finite numbers and constant columns.
     """
@@ -58,7 +58,7 @@ def survey(source: Source, agents: int | None = None, check: bool = True) -> Sur
         groups=None if groups is None else int(groups.max()) + 1,
         feature_names=source.feature_names(),
         response=_response_kind(source, faults),
-        memory_terms=solve_terms(source.n, source.d, m, source.solve_dtype.itemsize),
+        memory_terms=solve_terms(source.n, source.d, m, source.solve_dtype.itemsize, method),
         memory_available=available_memory(),
         nonfinite=nonfinite,
         constant_columns=constant,

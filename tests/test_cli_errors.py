@@ -82,6 +82,7 @@ FILES = {
         "solve astride.h5 --agents 2 --penalty group-l2 --reg 1", DATA, "group 1", "inside one agent"
     ),
     "info of nothing": case("info none.h5", DATA, "does not exist"),
+    "info of no method": case("info good.h5 --method quick", USAGE, "unknown method 'quick'", "fast"),
 }
 
 GRAPHS = {

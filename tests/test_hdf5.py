@@ -637,6 +637,8 @@ def test_info_reports_as_json(tmp_path: Path) -> None:
     assert report["checks"] == {"nonfinite": 0, "constant_columns": [2], "faults": []}
     assert report["response"] == "binary" and report["feature_names"] is None
     assert report["memory"]["needed"] == solve_bytes(N, D, 3, 8) and report["memory"]["fits"] is True
+    anchored = json.loads(CliRunner().invoke(command, [path, "--json", "--method", "fast"]).stdout)
+    assert anchored["memory"]["needed"] == solve_bytes(N, D, 3, 8, "fast") > report["memory"]["needed"]
     unchecked = json.loads(CliRunner().invoke(command, [path, "--json", "--no-check"]).stdout)
     assert unchecked["checks"]["nonfinite"] is None and unchecked["checks"]["constant_columns"] is None
 
