@@ -99,7 +99,7 @@ method_option = click.option(
     "--method",
     default="paper",
     show_default=True,
-    help="paper: its iteration, with its theorem. fast: restarted Halpern iteration, to a tolerance.",
+    help="paper: its iteration, with its theorem. fast: relaxed or anchored (Halpern), with restarts, to a tolerance.",
 )
 
 method_options = together(

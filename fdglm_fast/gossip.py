@@ -23,6 +23,7 @@ import numpy.typing as npt
 from fdglm_fast.errors import UsageError
 from fdglm_fast.network import Network
 
+MOST_GAIN = 1e15  # T_K(c_1), beyond which P_K(L) is a projection to rounding
 MOST_AGENTS = 2048  # the polynomial is a full matrix
 Array = npt.NDArray[np.float64]
 
@@ -55,6 +56,8 @@ def gossip(network: Network, rounds: int) -> Gossip:
     for _ in range(rounds - 1):
         y, before = 2.0 * step(y) - before, y
         t, t_before = 2.0 * c_1 * t - t_before, t
+        if t > MOST_GAIN:
+            raise UsageError(f"--gossip {rounds}: on this network fewer rounds are as good as all agents' mean.")
     M = np.eye(network.agents) - y / t
     M = 0.5 * (M + M.T)
     M[np.abs(M) < 1e-14] = 0.0

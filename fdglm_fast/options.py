@@ -51,7 +51,7 @@ class Given:
 
     def check_unused(self) -> None:
         """The fast method finds its steps from the agents' own data."""
-        used = [name for name in ("sigma", "tau", "D", "delta", "R") if getattr(self, name) is not None]
+        used = [name for name in ("sigma", "tau", "chi", "D", "delta", "R") if getattr(self, name) is not None]
         if used or self.rule != RULES[0] or self.force:
             what = used[0] if used else "a rule for the steps"
             raise UsageError(f"{what} belongs to --method paper; the fast method finds its own steps.")
@@ -100,8 +100,8 @@ class Options:
         self._check_weight()
         if self.iterations < 1:
             raise UsageError(f"the number of iterations must be at least 1, not {self.iterations}.")
-        if self.tol is not None and not self.tol > 0.0:
-            raise UsageError(f"the tolerance must be positive, not {self.tol}.")
+        if self.tol is not None and not 0.0 < self.tol < math.inf:
+            raise UsageError(f"the tolerance must be a positive number, not {self.tol}.")
         if self.time_limit is not None and not self.time_limit > 0.0:
             raise UsageError(f"the time limit must be positive, not {self.time_limit} seconds.")
         if self.schedule not in SCHEDULES:

@@ -28,7 +28,7 @@ import numpy as np
 
 CHECK, ENOUGH, SOME, LONG = 10, 0.2, 0.5, 0.36
 CURVATURE = {"logistic": 0.3 * 0.25, "squared-hinge": 2.0}  # one for the others
-TRIAL, RELAX = 20, 0.9
+TRIAL, RELAX, RISE = 20, 0.9, 4.0
 FLOOR = np.finfo(float).eps ** 0.75  # of the first r: below it r is rounding
 NOISE = 1e3 * np.finfo(float).eps  # of deg |p|^2: below it <p, L p> is rounding
 
@@ -146,7 +146,7 @@ class Oracle:
         """(T(z_k), z_{k+1}, restarts) by iteration; `next_weight(w, primal, dual)` is the rule at restarts."""
         z = anchor = Z(np.zeros(self.X.shape[1]), np.zeros((self.m, self.n)), np.zeros((self.m, self.n)))
         k, due, first, last, restarts, found, begin = 0, False, 0.0, 0.0, 0, [], 0.0
-        anchored, rates, slow = False, {True: np.inf, False: np.inf}, 0
+        anchored, rates, slow, plain = False, {True: np.inf, False: np.inf}, 0, False
         # tau_v times the sum of lambda that the solver keeps in the place of v, less what all agents leave out of it.
         p, common = np.zeros((self.m, self.n)), np.zeros(self.n)
         for done in range(1, iterations + 1):
@@ -164,11 +164,12 @@ class Oracle:
                 dual = np.sum(far.lam**2 / sigma[:, None])
                 w = next_weight(self.w, primal, dual) if trusted and told else self.w
                 z = anchor = self.change_weight(w, new)
-                if k + 1 > TRIAL and trusted:
+                if k + 1 > TRIAL and trusted and not plain:
                     rates[anchored] = np.log(first / last) / (k + 1)
                     slow = slow + 1 if last > ENOUGH * first else 0
                     if rates[not anchored] > rates[anchored] or slow >= 2:
                         anchored, slow = not anchored, 0
+                plain = not plain and k + 1 > TRIAL and last > RISE * first
                 common = z.lam[0]
                 p, k, due, restarts = 0.0 * p, 0, False, restarts + 1
                 found.append((new, z, restarts))
@@ -180,9 +181,12 @@ class Oracle:
                     first = last = r
                 else:
                     enough = r <= ENOUGH * first or (r <= SOME * first and r > last)
-                    due = (enough and r > FLOOR * begin) or k >= LONG * done
+                    early = (enough and r > FLOOR * begin) or (k >= TRIAL and r > RISE * first)
+                    due = k >= LONG * done or (early and not plain)
                     last = r
-            if anchored:
+            if plain:
+                z, p = new, p_new
+            elif anchored:
                 reflected = new.plus(1.0, new.plus(-1.0, z))
                 z = reflected.plus(1.0 / (k + 2.0), anchor.plus(-1.0, reflected))
                 p = (1.0 - 1.0 / (k + 2.0)) * (2.0 * p_new - p)

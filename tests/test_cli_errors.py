@@ -124,7 +124,12 @@ RANGES = {
     "negative reg": case(SOLVE + " --penalty l1 --reg -1", USAGE, "weight", "-1"),
     "reg without penalty": case(SOLVE + " --reg 1", USAGE, "'none' has no weight"),
     "no groups": case(SOLVE + " --penalty group-l2 --reg 1", USAGE, "`groups`"),
-    "zero tolerance": case(SOLVE + " --tol 0", USAGE, "tolerance must be positive"),
+    "zero tolerance": case(SOLVE + " --tol 0", USAGE, "tolerance must be a positive number"),
+    "endless tolerance": case(SOLVE + " --tol inf", USAGE, "tolerance must be a positive number, not inf"),
+    "chi of the fast method": case(SOLVE + " --method fast --chi 9", USAGE, "chi belongs to --method paper"),
+    "endless gossip": case(
+        "solve good.h5 --agents 6 --graph path --method fast --gossip 2000", USAGE, "--gossip 2000", "fewer rounds"
+    ),
     "negative time": case(SOLVE + " --time-limit -1", USAGE, "time limit must be positive"),
     "every:0": case(SOLVE + " --record every:0", USAGE, "K >= 1"),
     "every:2 squared": case(SOLVE + " --record every:²", USAGE, "K >= 1"),

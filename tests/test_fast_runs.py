@@ -23,6 +23,7 @@ from fdglm_fast.kernels.period import (
     LAST,
     LEAP,
     SHARE,
+    TRIAL,
     K,
     is_trusted,
     look,
@@ -223,7 +224,7 @@ def test_a_period_ends_for_each_of_its_reasons() -> None:
     assert is_due(10, 0.5, last=0.49) and not is_due(10, 0.5, last=0.51) and not is_due(10, 0.51, last=0.49)
     assert is_due(36, 0.9, iterations=100) and not is_due(35, 0.9, iterations=100)
     assert not is_due(0, 1.0)
-    one = Period(3, True, 0.1, 0.2, 5.0, 7, 8, True, 0.3, math.inf, 0.9, 1, 400)
+    one = Period(3, True, 0.1, 0.2, 5.0, 7, 8, True, 0.3, math.inf, 0.9, 1, 400, True)
     assert Period.from_array(one.as_array()) == one
 
 
@@ -245,6 +246,44 @@ def test_the_way_of_a_period_is_the_one_that_was_faster() -> None:
     assert one.anchored and one.restarts == 4
     for anchored in (True, False):  # the better one of two that get nowhere: the second time the other is tried again
         assert end(100, 0.25).anchored is anchored
+
+
+def test_a_residual_that_rises_by_rounding_is_followed_by_plain_steps() -> None:
+    numbers = Period(first=1.0, last=1.0, begin=1.0, iterations=1000).as_array()
+
+    def after(k: int, r: float) -> Period:
+        look(numbers, k, r, 0.0)
+        if numbers[DUE]:
+            numbers[K] = k + 1
+            restart(numbers, True)
+        return Period.from_array(numbers)
+
+    assert not after(TRIAL - 10, 5.0).restarts and not after(TRIAL, 3.9).restarts
+    one = after(TRIAL, 4.1)
+    assert one.restarts == 1 and one.plain and one.relaxed_rate < 0.0
+    numbers[FIRST_R] = 1.0
+    assert not after(50, 0.1).due and not after(350, 9.0).due  # no progress and no rise ends it,
+    one = after(360, 1.0)  # but 0.36 of all iterations do
+    assert one.restarts == 2 and not one.plain
+
+
+@pytest.mark.parametrize("weight", [None, 1.0])
+@pytest.mark.parametrize("agents", [4, 12])
+def test_single_precision_keeps_its_answer_on_the_complete_graph(agents: int, weight: float | None) -> None:
+    """There T is a projection on what agents disagree about, and what is relaxed or reflected amplifies rounding.
+
+    That is tried again now and then, for twenty iterations; but for these the error is that of rounding once.
+    """
+    case = Problem.from_arrays(X.astype(np.float32), Y, agents=agents)
+    network = build_network("complete", agents)
+    engine = FastEngine(case, network, local_steps(Team(case), network, weight=weight))
+    best = np.linalg.lstsq(X, Y, rcond=None)[0]
+    engine.advance(200)
+    errors = []
+    for _ in range(30):
+        engine.advance(97)
+        errors.append(np.abs(engine.last - best).max())
+    assert max(errors) <= 5e-4 and np.quantile(errors, 0.75) <= 5e-6
 
 
 def test_a_residual_that_is_rounding_ends_no_period_and_changes_no_weight() -> None:

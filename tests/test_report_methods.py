@@ -172,9 +172,14 @@ def test_the_table_of_methods() -> None:
     expected = [next(t for t in (2**k for k in range(10)) if END * np.log(t) / np.log(512) <= e) for e in (-4, -6, -8)]
     assert [row["iterations_other"] for row in complete] == expected
     first = complete[0]
-    assert first["iterations_paper"] == 256 and first["iterations_ratio"] == expected[0] / 256
-    assert first["bytes_ratio"] == pytest.approx(0.5 * expected[0] / 256)
-    assert first["operations_ratio"] == pytest.approx(FAST_UNITS * expected[0] / 256)
+    assert first["iterations_paper"] == 128 and first["iterations_ratio"] == expected[0] / 128  # its last iterate's
+    assert first["bytes_ratio"] == pytest.approx(0.5 * expected[0] / 128)
+    assert first["operations_ratio"] == pytest.approx(FAST_UNITS * expected[0] / 128)
+    complete64 = [run for run in both() if run.graph == "complete" and run.agents == 64 and run.seed is None]
+    paper, fast = sorted(complete64, key=lambda run: run.method, reverse=True)
+    for name, axis in SECONDS.items():
+        share = expected[0] * (axis.width(fast) or 0.0) / (128 * (axis.width(paper) or 0.0))
+        assert first[f"seconds_{name}_ratio"] == pytest.approx(share)
     assert complete[2]["iterations_paper"] is None and complete[2]["iterations_ratio"] is None
     star = rows["star", 64, None, 1e-4]
     assert star["iterations_paper"] is None and star["bytes_ratio"] is None and star["iterations_other"]

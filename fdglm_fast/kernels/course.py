@@ -19,7 +19,7 @@ from fdglm_fast.kernels import period as periods
 from fdglm_fast.kernels._jit import scalar
 from fdglm_fast.kernels.arrays import Neighbours, State, Steps
 from fdglm_fast.kernels.hook import DISTANCES, SIZE, ask
-from fdglm_fast.kernels.period import ANCHORED, CHECK, DUE, ITERATIONS, K, W
+from fdglm_fast.kernels.period import ANCHORED, CHECK, DUE, ITERATIONS, PLAIN, K, W
 
 RELAXED = 1.9  # gain of a relaxed step: T(z) is at one
 T, FIRST, SHIFT, GAIN, PULL = range(5)  # of `Course.numbers`
@@ -75,9 +75,10 @@ def next_steps(steps: Steps, course: Course) -> Steps:
         return steps
     period, numbers = course.period, course.numbers
     due = period[DUE] > 0
-    pull = 1.0 / (period[K] + 2.0) if period[ANCHORED] > 0 and not due else 0.0
+    plain = due or period[PLAIN] > 0
+    pull = 1.0 / (period[K] + 2.0) if period[ANCHORED] > 0 and not plain else 0.0
     numbers[PULL] = pull
-    numbers[GAIN] = 1.0 if due else 2.0 * (1.0 - pull) if pull > 0.0 else RELAXED
+    numbers[GAIN] = 1.0 if plain else 2.0 * (1.0 - pull) if pull > 0.0 else RELAXED
     return Steps(
         steps.tau / period[W],
         numbers[T],

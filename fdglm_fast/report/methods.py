@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 
-from fdglm_fast.report.axes import BYTES, ITERATIONS, OPERATIONS, Axis
+import numpy as np
+
+from fdglm_fast.report.axes import BYTES, ITERATIONS, OPERATIONS, SECONDS, Axis
 from fdglm_fast.report.study import Study
 from fdglm_fast.report.table import Cell, Column, Table, plain, whole
 from fdglm_fast.runs import PAPER, SINGLE, Run
@@ -13,9 +15,17 @@ TARGETS = (1e-4, 1e-6, 1e-8)
 COSTS: dict[str, Axis] = {"iterations": ITERATIONS, "operations": OPERATIONS, "bytes": BYTES}
 
 
+def reached(study: Study, run: Run, target: float) -> float | None:
+    """The iteration of the first record at which the average or the last iterate is at `target` or below."""
+    average = study.measure.column
+    best = np.fmin(run.column(average), run.column(average.removesuffix("average") + "last"))
+    low = np.flatnonzero(best <= target)
+    return float(run.column("iteration")[low[0]]) if low.size else None
+
+
 def spent(study: Study, run: Run, axis: Axis, target: float) -> float | None:
-    """What a run has spent on an axis at its first record whose measure is at `target` or below."""
-    iteration, width = study.reached(run, math.log10(target)), axis.width(run)
+    """What a run has spent on an axis until then."""
+    iteration, width = reached(study, run, target), axis.width(run)
     if iteration is None or width is None or not math.isfinite(width):
         return None
     return iteration * width
@@ -34,10 +44,12 @@ def method_table(study: Study) -> Table | None:
         columns.append(Column(f"{name}_paper", f"{name}, paper", show))
         columns.append(Column(f"{name}_other", f"{name}, method", show))
         columns.append(Column(f"{name}_ratio", "ratio"))
+    columns += [Column(f"seconds_{name}_ratio", f"ratio of {axis.label}") for name, axis in SECONDS.items()]
     note = (
-        f"What the paper's method and the other spend until the {study.measure.name} is at the target or below, at "
-        "the first record where it is, and the other's share of the paper's. Operations are per agent, in iterations "
-        "of a single agent; bytes are of all agents. – where a run does not get there."
+        f"What the paper's method and the other spend until the {study.measure.name} of the average or of the last "
+        "iterate is at the target or below, at the first record where it is, and the other's share of the paper's. "
+        "Operations are per agent, in iterations of a single agent; bytes are of all agents. – where a run does not "
+        "get there."
     )
     return Table("methods", "Methods beside each other", tuple(columns), rows, note)
 
@@ -65,6 +77,12 @@ def _row(study: Study, paper: Run, other: Run, target: float) -> dict[str, Cell]
     }
     for name, axis in COSTS.items():
         first, second = spent(study, paper, axis, target), spent(study, other, axis, target)
-        row[f"{name}_paper"], row[f"{name}_other"] = first, second
-        row[f"{name}_ratio"] = second / first if first and second is not None else None
+        row[f"{name}_paper"], row[f"{name}_other"], row[f"{name}_ratio"] = first, second, _ratio(first, second)
+    for name, axis in SECONDS.items():
+        first, second = spent(study, paper, axis, target), spent(study, other, axis, target)
+        row[f"seconds_{name}_ratio"] = _ratio(first, second)
     return row
+
+
+def _ratio(first: float | None, second: float | None) -> float | None:
+    return second / first if first and second is not None else None
