@@ -64,7 +64,9 @@ class Run:
 
     @property
     def method(self) -> str:
-        return self.report.get("method", PAPER)  # type: ignore[no-any-return]
+        """The method, and its rounds of gossip where there are several: runs that differ in them are compared."""
+        name, rounds = str(self.report.get("method", PAPER)), self.report.get("gossip") or 1
+        return name if rounds == 1 else f"{name}, gossip {rounds}"
 
     @property
     def n(self) -> int:

@@ -113,9 +113,11 @@ class Plan:
     tags: dict[str, str] = field(default_factory=dict)
 
     def path(self, cell: Cell) -> str:
-        """Another method than the paper's is part of the name, so that a folder has room for both."""
-        method = self.options.method
+        """What is not the default of method, gossip and weights is part of the name: a folder has room for all."""
+        method, gossip, weights = self.options.method, self.options.gossip, self.job.weights
         kind = "" if method == "paper" else f"_{method}"
+        kind += "" if gossip == 1 else f"_gossip{gossip}"
+        kind += "" if weights == "unit" else f"_{weights}"
         return os.path.join(self.folder, cell.file_name.removesuffix(SUFFIX) + kind + SUFFIX)
 
 

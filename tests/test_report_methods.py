@@ -19,7 +19,7 @@ from fdglm_fast.network import build_network
 from fdglm_fast.report.axes import BYTES, ITERATIONS, OPERATIONS, SECONDS
 from fdglm_fast.report.claims import check_claims
 from fdglm_fast.report.figures import figures
-from fdglm_fast.report.methods import TARGETS, method_table
+from fdglm_fast.report.methods import TARGETS, equal_table, method_table
 from fdglm_fast.report.operations import Counter, operation_table
 from fdglm_fast.report.pdf import figure_pdf
 from fdglm_fast.report.study import Study, studies
@@ -186,6 +186,24 @@ def test_the_table_of_methods() -> None:
     single = rows["single", 1, None, 1e-4]
     assert single["bytes_other"] == 0.0 and single["bytes_ratio"] is None
     assert "" in table.as_csv().splitlines()[-1].split(",")
+
+
+def test_the_table_at_equal_cost() -> None:
+    """Each axis ends where the first of two runs ends on it, and the other is read there."""
+    paper, fast = made_run("rgg", 64, -3.0, seed=2), fast_run("rgg", 64, END, seed=2)
+    table = equal_table(study_of([paper, fast]))
+    assert table is not None and len(table.rows) == 3 + len(SECONDS)
+    axes = {axis.label: axis for axis in (ITERATIONS, OPERATIONS, BYTES, *SECONDS.values())}
+    for row in table.rows:
+        width = {run.method: axes[str(row["axis"])].width(run) or 0.0 for run in (paper, fast)}
+        spent = min(5000 * width["paper"], 512 * width["fast"])
+        assert row["spent"] == pytest.approx(spent)
+        for run, name in ((paper, "paper"), (fast, "other")):
+            records = [
+                record for record in run.report["trace"] if record["iteration"] * width[run.method] <= spent * 1.001
+            ]
+            assert row[name] == min(records[-1]["relative_error_average"], records[-1]["relative_error_last"])
+    assert equal_table(study_of([paper])) is None
 
 
 def test_tables_tell_the_methods_apart() -> None:

@@ -97,13 +97,16 @@ def stored(folder: Path, cell: Cell) -> StoredResult:
 def test_a_folder_has_room_for_both_methods(data: Path, tmp_path: Path) -> None:
     """The second sweep keeps the first one's runs, each is kept when it is repeated, and the report compares them."""
     line = ("sweep", data, "--agents 1,4 --graph star --reference --out", tmp_path / "runs")
-    for method in ("paper", "fast", "paper", "fast"):
-        assert fdglm(*line, "--method", method).code == 0
+    for method in ("paper", "fast", "fast --gossip 2", "paper --weights scaled", "paper", "fast"):
+        assert fdglm(*line, f"--method {method}").code == 0
     names = sorted(path.name for path in (tmp_path / "runs").iterdir())
-    assert names == ["m0001_single.h5", "m0001_single_fast.h5", "m0004_star.h5", "m0004_star_fast.h5"]
+    kinds = ("", "_fast", "_fast_gossip2", "_scaled")
+    assert names == [f"{name}{kind}.h5" for name in ("m0001_single", "m0004_star") for kind in kinds]
     assert fdglm("report", tmp_path / "runs", "-o", tmp_path / "page.html").code == 0
-    rows = (tmp_path / "page_files" / "methods.csv").read_text(encoding="utf-8").splitlines()
-    assert len(rows) == 1 + 2 * 3  # two networks, three targets
+    found = (tmp_path / "page_files").glob("*methods.csv")
+    rows = [row for path in found for row in path.read_text(encoding="utf-8").splitlines()[1:]]
+    for method in (",fast,", ',"fast, gossip 2",'):  # three targets; a single agent is in the study of either weights
+        assert [sum(row.startswith(name) and method in row for row in rows) for name in ("star", "single")] == [3, 6]
 
 
 def test_a_sweep_gives_what_solve_gives(data: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from fdglm_fast.errors import UsageError
 from fdglm_fast.files import atomic_path, atomic_text, check_output, printable
 from fdglm_fast.report.claims import Verdict, check_claims
 from fdglm_fast.report.figures import figures
-from fdglm_fast.report.methods import method_table
+from fdglm_fast.report.methods import equal_table, method_table
 from fdglm_fast.report.operations import count_study, operation_table
 from fdglm_fast.report.page import Contents, Section, page
 from fdglm_fast.report.pdf import figure_pdf
@@ -72,9 +72,8 @@ def _check_folder(path: str, force: bool) -> None:
 
 
 def _section(study: Study) -> Section:
-    methods = method_table(study)
     tables = [
-        *([methods] if methods else []),
+        *(table for table in (method_table(study), equal_table(study)) if table),
         summary_table(study),
         best_table(study),
         bound_table(study),
