@@ -21,7 +21,8 @@ as is the other one after `PATIENCE` periods in a row in which r did not fall to
 
 Both ways may amplify rounding, the more so the nearer T comes to a projection (on the complete graph it is one on
 what agents disagree about). Where r is four times r_0 after twenty iterations, the period ends, and T is followed by
-itself, which damps, until the next 0.36 of all iterations are over.
+itself, which damps, until the next 0.36 of all iterations are over. (Of the benchmark's cases it
+changed the iterations of one, with the weight held at one.)
 
 u = -L p is kept in the place of v, where p is a sum of lambda - c: one vector is exchanged an iteration. At a restart
 <dp, L dp> is had for one exchange more, where dp is how far p has gone. c, the same for all, is agent 1's lambda at the
@@ -72,7 +73,7 @@ class Period:
     begin: float = 0.0  # r at the first look of all
     slow: int = 0  # periods in a row, on this way, in which r did not fall to `ENOUGH`
     iterations: int = 0  # of all periods
-    plain: bool = False  # T by itself, after a period in which r rose by rounding
+    plain: bool = False  # T by itself, after a period in which r rose far
 
     def as_array(self) -> Array:
         return np.array(astuple(self), np.float64)

@@ -14,16 +14,15 @@ from fdglm_fast.kernels._jit import scalar
 CHECK = 10  # iterations between looks at r
 ENOUGH, SOME, LONG = 0.2, 0.5, 0.36  # of r_0; of r_0 when r rises; of all iterations
 TRIAL = 20  # iterations of a period from which on it says how good its way is
-RISE = 4.0  # times r_0: r does not rise so far but by rounding, which both ways may amplify
+RISE = 4.0  # times r_0: so far r rises by rounding, which both ways may amplify, or where the weight is far off
 PATIENCE = 2  # periods in a row without enough progress, after which the other way is tried again
 SHARE = 0.25  # of the way to the weight that balances distances, in the logarithm
 CHANGE = 1.2  # the most that a restart changes the weight by, as a factor; distances are too noisy for more,
 FAR, LEAP = 10.0, 3.0  # unless the weight is off by more than FAR: then it may change by LEAP
 
 # The numbers of a period, in the order of `fdglm_fast.halpern.Period`, which says what they are.
-K, DUE, FIRST, LAST, W, LOOKS, RESTARTS, ANCHORED, RELAXED_RATE, ANCHORED_RATE, BEGIN, SLOW, ITERATIONS, PLAIN = range(
-    14
-)
+K, DUE, FIRST, LAST, W, LOOKS, RESTARTS = range(7)
+ANCHORED, RELAXED_RATE, ANCHORED_RATE, BEGIN, SLOW, ITERATIONS, PLAIN = range(7, 14)
 
 
 @scalar
@@ -53,7 +52,7 @@ def is_trusted(period: Any, floor: float) -> bool:
 
 @scalar
 def restart(period: Any, trusted: bool) -> None:
-    """Begin a new period, on the way that has been the better one; on neither where r has risen by rounding."""
+    """Begin a new period, on the way that has been the better one; on neither where r has risen far."""
     plain = period[PLAIN] > 0
     period[PLAIN] = not plain and period[K] > TRIAL and period[LAST] > RISE * period[FIRST]
     if period[K] > TRIAL and trusted and not plain:
